@@ -1,0 +1,46 @@
+package fault
+
+// Codes of the area APP: processes and their shells. Numbers are never reused (F2); append at the end.
+const (
+	AppInternal    Code = "WEIR-APP-001" // internal error
+	AppListenTaken Code = "WEIR-APP-002" // the address is already in use
+	AppForced      Code = "WEIR-APP-003" // stopped by a second signal before the work was finished
+	AppStopTimeout Code = "WEIR-APP-004" // the process did not stop within its grace period
+	AppDirLocked   Code = "WEIR-APP-005" // the data directory is in use by another process
+	AppDirUnusable Code = "WEIR-APP-006" // the data directory cannot be used
+)
+
+func appCodes() []Entry {
+	return []Entry{
+		{
+			Code: AppInternal, Name: "INTERNAL", Class: Bug, Exit: ExitInternal,
+			Title:  "internal error",
+			Remedy: "This is a defect of Weir. The job restarts from its last durable epoch. Please report it with the output of `weir support-bundle`.",
+		},
+		{
+			Code: AppListenTaken, Name: "LISTEN_TAKEN", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the address is already in use",
+			Remedy: "Stop the process that listens on <addr>, or choose another address with <flag>.",
+		},
+		{
+			Code: AppForced, Name: "FORCED_STOP", Class: Transient, Exit: ExitInterrupt,
+			Title:  "stopped by a second signal before the work was finished",
+			Remedy: "Nothing durable is lost. Start the process again; its jobs go on from their last durable epoch.",
+		},
+		{
+			Code: AppStopTimeout, Name: "STOP_TIMEOUT", Class: Transient, Exit: ExitTimeout,
+			Title:  "the process did not stop within its grace period",
+			Remedy: "Nothing durable is lost. Raise shutdown_timeout when the sinks need longer to finish a commit.",
+		},
+		{
+			Code: AppDirLocked, Name: "DIR_LOCKED", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the data directory is in use by another process",
+			Remedy: "Stop the other `weir up`, or give this one its own directory with --data-dir.",
+		},
+		{
+			Code: AppDirUnusable, Name: "DIR_UNUSABLE", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the data directory cannot be used",
+			Remedy: "Make <dir> a directory that this user can read and write, or give another one with --data-dir.",
+		},
+	}
+}

@@ -1,0 +1,70 @@
+package fault
+
+// Codes of the area CLI: the command line. Numbers are never reused (F2); append at the end.
+const (
+	CLIUsage        Code = "WEIR-CLI-001" // the command is used in a wrong way
+	CLINoFile       Code = "WEIR-CLI-002" // the file cannot be read
+	CLINotRunning   Code = "WEIR-CLI-003" // no running Weir was found
+	CLIWaitTimeout  Code = "WEIR-CLI-004" // the state waited for was not reached in time
+	CLIVerifyFailed Code = "WEIR-CLI-005" // the verification found a difference
+	CLINeedsYes     Code = "WEIR-CLI-006" // the command cannot be undone and was not confirmed
+	CLINoJob        Code = "WEIR-CLI-007" // there is no such job
+	CLISpecDiffers  Code = "WEIR-CLI-008" // a job of this name runs with another spec
+	CLIWrongPhase   Code = "WEIR-CLI-009" // the job's phase does not allow this command
+	CLIRefused      Code = "WEIR-CLI-010" // the server refused the request
+)
+
+func cliCodes() []Entry {
+	return []Entry{
+		{
+			Code: CLIUsage, Name: "USAGE", Class: Permanent, Exit: ExitRequest,
+			Title:  "the command is used in a wrong way",
+			Remedy: "See `<command> --help`.",
+		},
+		{
+			Code: CLINoFile, Name: "NO_FILE", Class: Permanent, Exit: ExitRequest,
+			Title:  "the file cannot be read",
+			Remedy: "Check the path and the rights of <file>.",
+		},
+		{
+			Code: CLINotRunning, Name: "NOT_RUNNING", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "no running Weir was found",
+			Remedy: "Start one with `weir up`, or name a mesh with --nats or NATS_URL, or the directory of a running one with --data-dir.",
+		},
+		{
+			Code: CLIWaitTimeout, Name: "WAIT_TIMEOUT", Class: Transient, Exit: ExitTimeout,
+			Title:  "the state waited for was not reached in time",
+			Remedy: "`weir status <job>` says what is not moving and why. Wait longer with --timeout.",
+		},
+		{
+			Code: CLIVerifyFailed, Name: "VERIFY_FAILED", Class: Permanent, Exit: ExitVerify,
+			Title:  "the verification found a difference",
+			Remedy: "Read the listed differences. `weir epochs show <job> <epoch>` prints the manifest concerned.",
+		},
+		{
+			Code: CLINeedsYes, Name: "NEEDS_YES", Class: Permanent, Exit: ExitRequest,
+			Title:  "the command cannot be undone and was not confirmed",
+			Remedy: "Add --yes. `weir job suspend` stops the job so that it can go on later.",
+		},
+		{
+			Code: CLINoJob, Name: "NO_JOB", Class: Permanent, Exit: ExitRequest,
+			Title:  "there is no such job",
+			Remedy: "`weir job list` shows the jobs; `weir job submit FILE` makes one.",
+		},
+		{
+			Code: CLISpecDiffers, Name: "SPEC_DIFFERS", Class: Permanent, Exit: ExitRequest,
+			Title:  "a job of this name runs with another spec",
+			Remedy: "`weir job apply <file>` suspends the job, checks the change and goes on with the new spec.",
+		},
+		{
+			Code: CLIWrongPhase, Name: "WRONG_PHASE", Class: Permanent, Exit: ExitRequest,
+			Title:  "the job's phase does not allow this command",
+			Remedy: "`weir status <job>` shows the phase. Allowed from here: <allowed>.",
+		},
+		{
+			Code: CLIRefused, Name: "REFUSED", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the server refused the request",
+			Remedy: "Read the reason, then repeat the command.",
+		},
+	}
+}

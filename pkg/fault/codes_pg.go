@@ -1,0 +1,166 @@
+package fault
+
+// Codes of the area PG: PostgreSQL as source. Numbers are never reused (F2); append at the end.
+const (
+	PGCannotConnect      Code = "WEIR-PG-001" // cannot connect to PostgreSQL
+	PGWrongPassword      Code = "WEIR-PG-002" // PostgreSQL refused user or password
+	PGNoDatabase         Code = "WEIR-PG-003" // the database does not exist
+	PGTooOld             Code = "WEIR-PG-004" // the PostgreSQL server is too old
+	PGNoReplicationRight Code = "WEIR-PG-005" // the user may not start replication
+	PGWALLevel           Code = "WEIR-PG-006" // wal_level is not logical
+	PGNoFreeSlot         Code = "WEIR-PG-007" // no replication slot is free
+	PGNoFreeWalsender    Code = "WEIR-PG-008" // no walsender is free
+	PGSlotLost           Code = "WEIR-PG-009" // the slot has lost log that the job still needs
+	PGSlotMissing        Code = "WEIR-PG-010" // the job's slot is gone
+	PGSlotActive         Code = "WEIR-PG-011" // another connection uses the slot
+	PGSlotForeign        Code = "WEIR-PG-012" // a slot of this name exists and is not usable for the job
+	PGPublicationMissing Code = "WEIR-PG-013" // the publication does not exist
+	PGPublicationTable   Code = "WEIR-PG-014" // a table is not in the publication
+	PGSystemChanged      Code = "WEIR-PG-015" // the address now leads to another PostgreSQL system
+	PGTimelineChanged    Code = "WEIR-PG-016" // the server was promoted or restored to another timeline
+	PGBehind             Code = "WEIR-PG-017" // the saved position is older than what the slot has confirmed
+	PGNoIdentity         Code = "WEIR-PG-018" // a table has neither a primary key nor a replica identity
+	PGTypeUndecodable    Code = "WEIR-PG-019" // a column's type cannot be decoded
+	PGNoTables           Code = "WEIR-PG-020" // no table matches the patterns
+	PGNoSelect           Code = "WEIR-PG-021" // the user may not read a table
+	PGNoCreate           Code = "WEIR-PG-022" // the user may not create a publication
+	PGDecode             Code = "WEIR-PG-023" // a message of the replication stream cannot be decoded
+	PGDisconnected       Code = "WEIR-PG-024" // the replication connection broke
+	PGSchemaChanged      Code = "WEIR-PG-025" // a captured table changed in a way that this build cannot follow
+	PGStandby            Code = "WEIR-PG-026" // the server is a standby and cannot be used for this
+)
+
+func pgCodes() []Entry {
+	return []Entry{
+		{
+			Code: PGCannotConnect, Name: "PG_CANNOT_CONNECT", Class: Transient, Exit: ExitEnvironment,
+			Title:  "cannot connect to PostgreSQL",
+			Remedy: "Check host and port in <where>.url, that the server runs, listens on that address and that pg_hba.conf lets this node in.",
+		},
+		{
+			Code: PGWrongPassword, Name: "PG_WRONG_PASSWORD", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "PostgreSQL refused user or password",
+			Remedy: "Correct the user or the password in <where>.url; keep it out of the file: url: ${PGURL} or ${file:/run/secrets/pg}.",
+		},
+		{
+			Code: PGNoDatabase, Name: "PG_NO_DATABASE", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the database does not exist",
+			Remedy: "Create it or correct its name in <where>.url.",
+		},
+		{
+			Code: PGTooOld, Name: "PG_TOO_OLD", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the PostgreSQL server is too old",
+			Remedy: "Upgrade the server to <want> or newer.",
+		},
+		{
+			Code: PGNoReplicationRight, Name: "PG_NO_REPLICATION_RIGHT", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the user may not start replication",
+			Remedy: "ALTER ROLE <role> REPLICATION;",
+		},
+		{
+			Code: PGWALLevel, Name: "PG_WAL_LEVEL", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "wal_level is not logical",
+			Remedy: "ALTER SYSTEM SET wal_level = logical; then restart the server.",
+		},
+		{
+			Code: PGNoFreeSlot, Name: "PG_NO_FREE_SLOT", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "no replication slot is free",
+			Remedy: "Drop a slot that is no longer used (SELECT slot_name, active FROM pg_replication_slots), or raise max_replication_slots and restart the server.",
+		},
+		{
+			Code: PGNoFreeWalsender, Name: "PG_NO_FREE_WALSENDER", Class: Transient, Exit: ExitEnvironment,
+			Title:  "no walsender is free",
+			Remedy: "Stop a replication connection that is no longer used (SELECT * FROM pg_stat_replication), or raise max_wal_senders and restart the server.",
+		},
+		{
+			Code: PGSlotLost, Name: "PG_SLOT_LOST", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the slot has lost log that the job still needs",
+			Remedy: "The changes since the last epoch are gone from the server. Raise max_slot_wal_keep_size, drop the slot with SELECT pg_drop_replication_slot('<slot>'), then resnapshot the job.",
+		},
+		{
+			Code: PGSlotMissing, Name: "PG_SLOT_MISSING", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the job's slot is gone",
+			Remedy: "The changes since the last epoch cannot be read any more. Find out who dropped <slot>; then resnapshot the job.",
+		},
+		{
+			Code: PGSlotActive, Name: "PG_SLOT_ACTIVE", Class: Transient, Exit: ExitEnvironment,
+			Title:  "another connection uses the slot",
+			Remedy: "Another attempt, or another program, reads <slot>. Weir ends its own older connections by itself; anything else must be stopped, or give the source its own slot: name.",
+		},
+		{
+			Code: PGSlotForeign, Name: "PG_SLOT_FOREIGN", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a slot of this name exists and is not usable for the job",
+			Remedy: "Give the source another slot: name, or drop the old one: SELECT pg_drop_replication_slot('<slot>');",
+		},
+		{
+			Code: PGPublicationMissing, Name: "PG_PUBLICATION_MISSING", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the publication does not exist",
+			Remedy: "CREATE PUBLICATION <publication> FOR TABLE <tables>; or let Weir make it by leaving out publication:.",
+		},
+		{
+			Code: PGPublicationTable, Name: "PG_PUBLICATION_TABLE", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a table is not in the publication",
+			Remedy: "ALTER PUBLICATION <publication> ADD TABLE <table>;",
+		},
+		{
+			Code: PGSystemChanged, Name: "PG_SYSTEM_CHANGED", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the address now leads to another PostgreSQL system",
+			Remedy: "The system identifier differs from the one the positions belong to. Point <where>.url to the right server, or submit the job under a new name.",
+		},
+		{
+			Code: PGTimelineChanged, Name: "PG_TIMELINE_CHANGED", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the server was promoted or restored to another timeline",
+			Remedy: "Check that no committed change was lost in the failover, then resnapshot the job.",
+		},
+		{
+			Code: PGBehind, Name: "PG_BEHIND_CONFIRMED", Class: Permanent, Exit: ExitVerify,
+			Title:  "the saved position is older than what the slot has confirmed",
+			Remedy: "The server no longer sends the changes in between. Another reader moved the slot, or the bus was restored from an older copy: `weir job adopt <job>` or resnapshot.",
+		},
+		{
+			Code: PGNoIdentity, Name: "PG_NO_REPLICA_IDENTITY", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a table has neither a primary key nor a replica identity",
+			Remedy: "ALTER TABLE <table> ADD PRIMARY KEY (...); or ALTER TABLE <table> REPLICA IDENTITY FULL; or leave it out: tables: [\"!<table>\"].",
+		},
+		{
+			Code: PGTypeUndecodable, Name: "PG_TYPE", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a column's type cannot be decoded",
+			Remedy: "Leave the column out with columns: {exclude: [...]}, or cast it in a view and publish a table instead.",
+		},
+		{
+			Code: PGNoTables, Name: "PG_NO_TABLES", Class: Permanent, Exit: ExitRequest,
+			Title:  "no table matches the patterns",
+			Remedy: "`weir discover <file>` lists the tables. Patterns are schema.table, with * and ! for exclusion.",
+		},
+		{
+			Code: PGNoSelect, Name: "PG_NO_SELECT", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the user may not read a table",
+			Remedy: "GRANT SELECT ON <table> TO <role>;",
+		},
+		{
+			Code: PGNoCreate, Name: "PG_NO_CREATE", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the user may not create a publication",
+			Remedy: "GRANT CREATE ON DATABASE <database> TO <role>; and make the role owner of the tables, or create the publication yourself: CREATE PUBLICATION <publication> FOR TABLE <tables>;",
+		},
+		{
+			Code: PGDecode, Name: "PG_DECODE", Class: Bug, Exit: ExitInternal,
+			Title:  "a message of the replication stream cannot be decoded",
+			Remedy: "Report it with the server's version. Nothing was lost; the attempt restarts from the last durable epoch.",
+		},
+		{
+			Code: PGDisconnected, Name: "PG_DISCONNECTED", Class: Transient, Exit: ExitEnvironment,
+			Title:  "the replication connection broke",
+			Remedy: "Nothing to do: Weir reconnects and reads on from the last durable epoch. When it repeats, look at wal_sender_timeout and the server's log.",
+		},
+		{
+			Code: PGSchemaChanged, Name: "PG_SCHEMA_CHANGED", Class: Permanent, Exit: ExitRequest,
+			Title:  "a captured table changed in a way that this build cannot follow",
+			Remedy: "Undo the change, or resnapshot the table with the new shape.",
+		},
+		{
+			Code: PGStandby, Name: "PG_STANDBY", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the server is a standby and cannot be used for this",
+			Remedy: "Point <where>.url to the primary.",
+		},
+	}
+}

@@ -1,0 +1,148 @@
+package fault
+
+// Codes of the area SINK: sinks. Numbers are never reused (F2); append at the end.
+const (
+	SinkUnreachable     Code = "WEIR-SINK-001" // cannot reach the target
+	SinkWrongPassword   Code = "WEIR-SINK-002" // the target refused user or password
+	SinkNoDatabase      Code = "WEIR-SINK-003" // the target database does not exist
+	SinkMissingRight    Code = "WEIR-SINK-004" // the target user lacks a right
+	SinkConstraint      Code = "WEIR-SINK-005" // the target refuses a row because of a constraint
+	SinkNotEmpty        Code = "WEIR-SINK-006" // the target table exists and is not empty
+	SinkPartialMiss     Code = "WEIR-SINK-007" // a partial update found no row in the target
+	SinkTruncateRefused Code = "WEIR-SINK-008" // the source truncated a table and the sink does not allow it
+	SinkNameClash       Code = "WEIR-SINK-009" // two source tables map to one target table
+	SinkUnsupportedType Code = "WEIR-SINK-010" // the target cannot hold a column's type
+	SinkMissingColumn   Code = "WEIR-SINK-011" // the target table lacks a column
+	SinkWrongKey        Code = "WEIR-SINK-012" // the target table's key differs from the source's
+	SinkNoKey           Code = "WEIR-SINK-013" // upsert needs a table with a key
+	SinkOwnSource       Code = "WEIR-SINK-014" // the sink writes into a table that the job reads
+	SinkFenced          Code = "WEIR-SINK-015" // the target's ledger is held by a newer attempt
+	SinkClaimRaced      Code = "WEIR-SINK-016" // the ledger could not be claimed in time
+	SinkAmbiguous       Code = "WEIR-SINK-017" // a commit may or may not have been applied
+	SinkStageLost       Code = "WEIR-SINK-018" // rows staged for an epoch cannot be read back
+	SinkDisk            Code = "WEIR-SINK-019" // the target has no room left
+	SinkPathUnusable    Code = "WEIR-SINK-020" // the target directory cannot be used
+	SinkManifestExists  Code = "WEIR-SINK-021" // the directory holds the files of another life of the job
+	SinkReadOnly        Code = "WEIR-SINK-022" // the target does not accept writes
+	SinkRow             Code = "WEIR-SINK-023" // the target cannot take a row
+)
+
+func sinkCodes() []Entry {
+	return []Entry{
+		{
+			Code: SinkUnreachable, Name: "SINK_UNREACHABLE", Class: Transient, Exit: ExitEnvironment,
+			Title:  "cannot reach the target",
+			Remedy: "Bring the target back or correct <where>.url. Commits are repeated by themselves; nothing is lost.",
+		},
+		{
+			Code: SinkWrongPassword, Name: "SINK_WRONG_PASSWORD", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the target refused user or password",
+			Remedy: "Correct the user or the password in <where>.url; keep it out of the file: url: ${PGURL} or ${file:/run/secrets/pg}.",
+		},
+		{
+			Code: SinkNoDatabase, Name: "SINK_NO_DATABASE", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the target database does not exist",
+			Remedy: "Create it or correct its name in <where>.url.",
+		},
+		{
+			Code: SinkMissingRight, Name: "SINK_MISSING_RIGHT", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the target user lacks a right",
+			Remedy: "GRANT <right> TO <role>;",
+		},
+		{
+			Code: SinkConstraint, Name: "SINK_CONSTRAINT", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the target refuses a row because of a constraint",
+			Remedy: "Drop or relax the constraint <constraint> on <table>, or set dlq: true to set such rows aside. The epoch is repeated after `weir job resume <job>`.",
+		},
+		{
+			Code: SinkNotEmpty, Name: "SINK_NOT_EMPTY", Class: Permanent, Exit: ExitRequest,
+			Title:  "the target table exists and is not empty",
+			Remedy: "Set existing: keep to write into it as it is, or existing: truncate to empty it first.",
+		},
+		{
+			Code: SinkPartialMiss, Name: "SINK_PARTIAL_MISS", Class: Poison, Exit: ExitEnvironment,
+			Title:  "a partial update found no row in the target",
+			Remedy: "The source did not send all columns and the target has no row to complete. ALTER TABLE <table> REPLICA IDENTITY FULL at the source, then resnapshot the table.",
+		},
+		{
+			Code: SinkTruncateRefused, Name: "SINK_TRUNCATE_REFUSED", Class: Permanent, Exit: ExitRequest,
+			Title:  "the source truncated a table and the sink does not allow it",
+			Remedy: "Add allow: [truncate] to the sink to follow truncates.",
+		},
+		{
+			Code: SinkNameClash, Name: "SINK_NAME_CLASH", Class: Permanent, Exit: ExitRequest,
+			Title:  "two source tables map to one target table",
+			Remedy: "Set name: \"{schema}_{table}\" in the sink, or write them to two sinks.",
+		},
+		{
+			Code: SinkUnsupportedType, Name: "SINK_TYPE", Class: Permanent, Exit: ExitRequest,
+			Title:  "the target cannot hold a column's type",
+			Remedy: "Leave the column out with columns: {exclude: [...]} at the source, or compute another type in a transform.",
+		},
+		{
+			Code: SinkMissingColumn, Name: "SINK_MISSING_COLUMN", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the target table lacks a column",
+			Remedy: "ALTER TABLE <table> ADD COLUMN <column> <type>;",
+		},
+		{
+			Code: SinkWrongKey, Name: "SINK_WRONG_KEY", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the target table's key differs from the source's",
+			Remedy: "Give <table> a primary key or unique index on (<key>), or use mode: changelog.",
+		},
+		{
+			Code: SinkNoKey, Name: "SINK_NO_KEY", Class: Permanent, Exit: ExitRequest,
+			Title:  "upsert needs a table with a key",
+			Remedy: "Give the source table a primary key, or use mode: changelog or append.",
+		},
+		{
+			Code: SinkOwnSource, Name: "SINK_OWN_SOURCE", Class: Permanent, Exit: ExitRequest,
+			Title:  "the sink writes into a table that the job reads",
+			Remedy: "Choose another schema for the sink, or leave the table out of the source.",
+		},
+		{
+			Code: SinkFenced, Name: "SINK_FENCED", Class: Fenced, Exit: ExitInternal,
+			Title:  "the target's ledger is held by a newer attempt",
+			Remedy: "Nothing to do: the older committer stops and writes nothing more.",
+		},
+		{
+			Code: SinkClaimRaced, Name: "SINK_CLAIM", Class: Transient, Exit: ExitEnvironment,
+			Title:  "the ledger could not be claimed in time",
+			Remedy: "A commit of an older attempt still runs in the target. It is repeated by itself; SELECT * FROM pg_stat_activity WHERE application_name LIKE 'weir%' shows it.",
+		},
+		{
+			Code: SinkAmbiguous, Name: "SINK_AMBIGUOUS", Class: Transient, Exit: ExitEnvironment,
+			Title:  "a commit may or may not have been applied",
+			Remedy: "Nothing to do: the ledger says which, and Weir looks it up.",
+		},
+		{
+			Code: SinkStageLost, Name: "SINK_STAGE_LOST", Class: Permanent, Exit: ExitVerify,
+			Title:  "rows staged for an epoch cannot be read back",
+			Remedy: "`weir job rewind <job>` goes back to the committed epoch and reads the rows again.",
+		},
+		{
+			Code: SinkDisk, Name: "SINK_DISK", Class: Transient, Exit: ExitEnvironment,
+			Title:  "the target has no room left",
+			Remedy: "Free space at the target; the commit is repeated by itself.",
+		},
+		{
+			Code: SinkPathUnusable, Name: "SINK_PATH", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the target directory cannot be used",
+			Remedy: "Make <path> a directory that the sink's process can write.",
+		},
+		{
+			Code: SinkManifestExists, Name: "SINK_FILES_FOREIGN", Class: Permanent, Exit: ExitVerify,
+			Title:  "the directory holds the files of another life of the job",
+			Remedy: "Choose another path, or move the old files away.",
+		},
+		{
+			Code: SinkReadOnly, Name: "SINK_READ_ONLY", Class: Transient, Exit: ExitEnvironment,
+			Title:  "the target does not accept writes",
+			Remedy: "The server is read-only or a standby. Point <where>.url to the primary, or wait for the failover to finish.",
+		},
+		{
+			Code: SinkRow, Name: "SINK_ROW", Class: Poison, Exit: ExitEnvironment,
+			Title:  "the target cannot take a row",
+			Remedy: "Set dlq: true to set such rows aside, or change the target table so that it can hold them.",
+		},
+	}
+}

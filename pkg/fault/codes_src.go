@@ -1,0 +1,34 @@
+package fault
+
+// Codes of the area SRC: sources in general. Numbers are never reused (F2); append at the end.
+const (
+	SrcPosition      Code = "WEIR-SRC-001" // a saved position does not belong to this source
+	SrcNotReplayable Code = "WEIR-SRC-002" // the source cannot be read again
+	SrcUnreachable   Code = "WEIR-SRC-003" // cannot reach the source
+	SrcTooBig        Code = "WEIR-SRC-004" // a row is larger than a message may be
+)
+
+func srcCodes() []Entry {
+	return []Entry{
+		{
+			Code: SrcPosition, Name: "SRC_POSITION", Class: Permanent, Exit: ExitVerify,
+			Title:  "a saved position does not belong to this source",
+			Remedy: "The position was written by another kind or version of source. Submit the job under a new name, or resnapshot.",
+		},
+		{
+			Code: SrcNotReplayable, Name: "SRC_NOT_REPLAYABLE", Class: Permanent, Exit: ExitRequest,
+			Title:  "the source cannot be read again",
+			Remedy: "Use guarantee: at_least_once.",
+		},
+		{
+			Code: SrcUnreachable, Name: "SRC_UNREACHABLE", Class: Transient, Exit: ExitEnvironment,
+			Title:  "cannot reach the source",
+			Remedy: "Bring the source back or correct <where>.url. Reading goes on by itself; nothing is lost while the source keeps its log.",
+		},
+		{
+			Code: SrcTooBig, Name: "SRC_ROW_TOO_BIG", Class: Poison, Exit: ExitEnvironment,
+			Title:  "a row is larger than a message may be",
+			Remedy: "Leave the large column out with columns: {exclude: [...]}, or raise max_payload of the NATS server.",
+		},
+	}
+}
