@@ -1,0 +1,91 @@
+package job
+
+import (
+	"encoding/json"
+	"time"
+
+	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fence"
+	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/position"
+)
+
+// A fact is what a subtask tells the coordinator: READY until RUNNING, an ack until its epoch is durable or gone,
+// committed until the head says so, input until the next barrier, failed until the fence changes. Each is repeated
+// every second and on reconnect, last one per subject, so a lost message costs latency, never correctness.
+
+// ReadyFact says that a subtask has restored its state and opened its inputs.
+type ReadyFact struct {
+	Fence       fence.Token    `json:"fence"`
+	Subtask     plan.SubtaskID `json:"subtask"`
+	Incarnation string         `json:"incarnation"`
+	// Ledger is the row a committer claimed; nil for other roles, and for a committer whose sink has no ledger row yet
+	// it is a row with a zero Ref.
+	Ledger *LedgerRow `json:"ledger,omitempty"`
+}
+
+// AckFact is a subtask's part of an epoch.
+type AckFact struct {
+	Fence   fence.Token    `json:"fence"`
+	Subtask plan.SubtaskID `json:"subtask"`
+	Epoch   epoch.ID       `json:"epoch"`
+	State   epoch.State    `json:"state"`
+	// Position is the reader's cut, exclusive.
+	Position position.Position `json:"position,omitzero"`
+	Torn     bool              `json:"torn,omitempty"`
+	// Staged lists everything the writer staged that no durable epoch covers yet, skipped epochs included.
+	Staged []epoch.Staged `json:"staged,omitempty"`
+	// In and Out are the subtask's ends of its channels.
+	In  map[plan.Channel]epoch.Tally `json:"in,omitempty"`
+	Out map[plan.Channel]epoch.Tally `json:"out,omitempty"`
+	// Tables are rows per table through this subtask, cumulative in the attempt.
+	Tables map[string]epoch.Counts `json:"tables,omitempty"`
+	Nanos  map[string]int64        `json:"nanos,omitempty"`
+}
+
+// CommittedFact says that a committer has applied everything up to an epoch.
+type CommittedFact struct {
+	Fence   fence.Token    `json:"fence"`
+	Subtask plan.SubtaskID `json:"subtask"`
+	Epoch   epoch.ID       `json:"epoch"`
+	// Waiting is set instead of progress when the commit is being retried: the fault and since when.
+	Waiting *Trouble `json:"waiting,omitempty"`
+}
+
+// Trouble is something that is being retried, for people.
+type Trouble struct {
+	Fault json.RawMessage `json:"fault"`
+	Since time.Time       `json:"since"`
+}
+
+// InputFact says that there is something new since the last epoch; heartbeats and empty transactions are not input.
+type InputFact struct {
+	Fence   fence.Token    `json:"fence"`
+	Subtask plan.SubtaskID `json:"subtask"`
+	// After is the last epoch whose barrier the subtask has passed.
+	After epoch.ID `json:"after"`
+	// Early asks for an epoch at once: a writer's open epoch is half full.
+	Early bool `json:"early,omitempty"`
+}
+
+// DrainedFact says that a reader is past its fixed end and idles, passing barriers.
+type DrainedFact struct {
+	Fence   fence.Token    `json:"fence"`
+	Subtask plan.SubtaskID `json:"subtask"`
+}
+
+// FailedFact says that a subtask has stopped for a typed reason; the leader recovers the job or fails it.
+type FailedFact struct {
+	Fence   fence.Token    `json:"fence"`
+	Subtask plan.SubtaskID `json:"subtask"`
+	// Class is the fault class by name; Fault is the whole error object.
+	Class string          `json:"class"`
+	Fault json.RawMessage `json:"fault"`
+}
+
+// ReleasedFact says that the job's external resources are gone.
+type ReleasedFact struct {
+	Fence fence.Token     `json:"fence"`
+	Node  string          `json:"node"`
+	Fault json.RawMessage `json:"fault,omitempty"`
+}

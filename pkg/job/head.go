@@ -1,0 +1,128 @@
+package job
+
+import (
+	"time"
+
+	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fence"
+	"weir.dev/weir/pkg/plan"
+)
+
+// Phase is where a job is in its life.
+type Phase string
+
+// The phases. FINISHED, SUSPENDED, CANCELLED, FAILED and DELETED are at rest: no attempt runs.
+const (
+	Created    Phase = "CREATED"
+	Starting   Phase = "STARTING"
+	Running    Phase = "RUNNING"
+	Draining   Phase = "DRAINING"
+	Suspending Phase = "SUSPENDING"
+	Finished   Phase = "FINISHED"
+	Suspended  Phase = "SUSPENDED"
+	Cancelled  Phase = "CANCELLED"
+	Failed     Phase = "FAILED"
+	Deleted    Phase = "DELETED"
+)
+
+// AtRest reports whether no attempt runs in this phase.
+func (p Phase) AtRest() bool {
+	switch p {
+	case Finished, Suspended, Cancelled, Failed, Deleted:
+		return true
+	case Created, Starting, Running, Draining, Suspending:
+	}
+	return false
+}
+
+// Active reports whether sources emit and epochs are taken in this phase.
+func (p Phase) Active() bool { return p == Running || p == Draining || p == Suspending }
+
+// HeadVersion is the version of the head's JSON form.
+const HeadVersion = 1
+
+// Head is the head record of one job.
+type Head struct {
+	Version int    `json:"version"`
+	Job     string `json:"job"`
+	// Life is made when the job is created and is part of every external name, so that a job made again under the
+	// same name is another job.
+	Life  string `json:"life"`
+	Phase Phase  `json:"phase"`
+	// Term is that of the leader that wrote this record.
+	Term  uint64      `json:"term"`
+	Fence fence.Token `json:"fence"`
+	Plan  *PlanRef    `json:"plan,omitempty"`
+	// NextEpoch is the next id to hand out; restores take ids here too.
+	NextEpoch epoch.ID  `json:"nextEpoch"`
+	InFlight  *InFlight `json:"inFlight,omitempty"`
+	Durable   *Durable  `json:"durable,omitempty"`
+	// Committed is the newest epoch that every committer has confirmed.
+	Committed epoch.ID `json:"committed"`
+	// Claimed tells what each sink's ledger held when this attempt claimed it; kept for people and for audits.
+	Claimed map[string]LedgerRow `json:"claimed,omitempty"`
+	// Release names who drops the job's external resources (slot, publication) once it is at rest for good.
+	Release *Release `json:"release,omitempty"`
+	Reason  Reason   `json:"reason"`
+	// SpecDigest is the digest of the spec this life runs.
+	SpecDigest string    `json:"specDigest"`
+	Updated    time.Time `json:"updated"`
+}
+
+// PlanRef names the deployment plan of an attempt.
+type PlanRef struct {
+	Fence  fence.Token `json:"fence"`
+	Key    string      `json:"key"`
+	Digest string      `json:"digest"`
+	// Restore is the manifest the attempt starts from; nil for the first attempt of a life.
+	Restore *Durable `json:"restore,omitempty"`
+}
+
+// InFlight is the epoch being taken.
+type InFlight struct {
+	Epoch    epoch.ID   `json:"epoch"`
+	Kind     epoch.Kind `json:"kind"`
+	Deadline time.Time  `json:"deadline"`
+	// Savepoint is the name under which a SAVEPOINT epoch is kept.
+	Savepoint string    `json:"savepoint,omitempty"`
+	Triggered time.Time `json:"triggered"`
+}
+
+// Durable is a durable epoch and where its manifest is.
+type Durable struct {
+	epoch.Ref
+	// Key is the manifest's key in the registry, or its subject in the state stream when it is too big for a value.
+	Key    string        `json:"key"`
+	Object *epoch.Object `json:"object,omitempty"`
+	// Fence is the attempt that took it; channel tallies are compared only within one attempt.
+	Fence fence.Token `json:"fence"`
+	Kind  epoch.Kind  `json:"kind"`
+	At    time.Time   `json:"at"`
+}
+
+// Release is the hand-over of clean-up to one process.
+type Release struct {
+	plan.Placement
+	// Done says that nothing of the job is left outside the bus, except what a sink keeps on purpose.
+	Done bool `json:"done"`
+}
+
+// Reason says why the last transition happened.
+type Reason struct {
+	// Code is a fault code (WEIR-JOB-003) or a plain word for ordinary transitions (SUBMITTED, EPOCH, RECOVERED).
+	Code    string          `json:"code"`
+	Subtask *plan.SubtaskID `json:"subtask,omitempty"`
+	Text    string          `json:"text,omitempty"`
+	// Request quotes the intent's request id when a person asked for it.
+	Request string    `json:"request,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+	// Remedy is what a person can do about it.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// LedgerRow is a sink's current ledger row.
+type LedgerRow struct {
+	Life  string      `json:"life"`
+	Ref   epoch.Ref   `json:"ref"`
+	Fence fence.Token `json:"fence"`
+}

@@ -1,0 +1,126 @@
+package source
+
+import (
+	"context"
+	"log/slog"
+
+	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fence"
+	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/report"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/spec"
+)
+
+// Identity is who a subtask is; external names and session names are made of it.
+type Identity struct {
+	Job     string
+	Life    string
+	Fence   fence.Token
+	Subtask plan.SubtaskID
+}
+
+// Config is what a connector needs to open one half.
+type Config struct {
+	Identity
+	// Source is the user's configuration with its references unresolved.
+	Source spec.Source
+	// Resolve turns a reference into its value; the value never leaves the connector.
+	Resolve func(ref string) (string, error)
+	// Readers is the parallelism of the source.
+	Readers int
+	// Restore is the state of the durable epoch the attempt starts from; nil at the first start of a life.
+	Restore []byte
+	// Parts are the readers' states of that epoch, given to the enumerator too, so that any reader count works.
+	Parts [][]byte
+	// MaxTransactionRows is the size above which a source transaction may be cut.
+	MaxTransactionRows int
+	// Batch is the target size of one batch, in bytes.
+	Batch  int64
+	Logger *slog.Logger
+}
+
+// Connector opens the halves of one kind of source.
+type Connector interface {
+	// OpenEnumerator sets up what the source needs (publication, slot) and returns the enumerator. It may take long
+	// and must honour ctx.
+	OpenEnumerator(ctx context.Context, cfg Config) (Enumerator, error)
+	// OpenReader connects one reader. It must not emit before Poll is called.
+	OpenReader(ctx context.Context, cfg Config) (Reader, error)
+	// Release drops everything the life made outside the bus (slot, publication). It is idempotent; what the user
+	// made is never dropped.
+	Release(ctx context.Context, cfg Config) error
+}
+
+// Status is what a Poll found.
+type Status struct {
+	// Input says that there is something new since the last snapshot: heartbeats, empty transactions and Weir's own
+	// commits seen in the log are not input.
+	Input bool
+	// Drained says that everything up to the end fixed by Drain has been emitted.
+	Drained bool
+}
+
+// Cut is a half's state at a safe point.
+type Cut struct {
+	// State restores the half; its form is the connector's.
+	State []byte
+	// Position is the resume point for people and for progress; zero for enumerators.
+	Position position.Position
+	// Torn says that the cut lies inside a source transaction.
+	Torn bool
+}
+
+// Output takes what a reader emits. It may block while the channel's window is full.
+type Output interface {
+	// Emit sends rows of one table. at is the position after its last row.
+	Emit(ctx context.Context, b rows.Batch, at position.Position) error
+	// Tell sends a message to the enumerator, outside alignment.
+	Tell(ctx context.Context, payload []byte) error
+}
+
+// Reader reads one share of the source.
+type Reader interface {
+	// Poll emits what is at hand and returns at a safe point. With nothing at hand it waits until there is, until
+	// wake is readable (it must not be drained by Poll) or until ctx ends.
+	Poll(ctx context.Context, out Output, wake <-chan struct{}) (Status, error)
+	// Snapshot returns the cut at the present safe point.
+	Snapshot(e epoch.ID) (Cut, error)
+	// Receive takes a message from the enumerator, in the order of the channel.
+	Receive(payload []byte) error
+	// Confirm says that the epoch's cut is committed at every sink: upstream may now forget what lies before it.
+	Confirm(e epoch.ID, cut Cut)
+	// Drain fixes the end: what the source holds now is still emitted, nothing after it.
+	Drain(ctx context.Context) error
+	// Report returns the latest progress; it never blocks and is called from other goroutines.
+	Report() report.Reader
+	// Close frees connections; it is called once, also after errors.
+	Close() error
+}
+
+// Directory lets an enumerator address its readers.
+type Directory interface {
+	// Tell sends a message to one reader, in band with the barriers.
+	Tell(ctx context.Context, reader int, payload []byte) error
+}
+
+// Enumerator decides what the readers read.
+type Enumerator interface {
+	// Poll hands out work and returns; with nothing to do it waits for wake or ctx.
+	Poll(ctx context.Context, out Directory, wake <-chan struct{}) (Status, error)
+	// Snapshot returns the enumerator's state.
+	Snapshot(e epoch.ID) (Cut, error)
+	// Receive takes a message from a reader.
+	Receive(reader int, payload []byte) error
+	// Confirm says that the epoch is committed at every sink.
+	Confirm(e epoch.ID, cut Cut)
+	// Durable says that the epoch is durable: the head record names it.
+	Durable(e epoch.ID)
+	// Drain asks for the end of the input; an unfinished snapshot is finished first.
+	Drain(ctx context.Context) error
+	// Report returns the latest progress; it never blocks and is called from other goroutines.
+	Report() report.Enumerator
+	// Close frees connections.
+	Close() error
+}
