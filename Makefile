@@ -1,0 +1,75 @@
+# Weir. `make help` lists the targets; CI runs `make ci` and nothing else.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := build
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X weir.dev/weir/pkg/app.version=$(VERSION)
+PREFIX  ?= /usr/local
+
+# A program is a folder services/<service>/cmd/<name>.
+PROGRAMS := $(patsubst %/main.go,./%,$(wildcard services/*/cmd/*/main.go))
+
+# Products: raced. Flows between real processes: not, their time is the servers'.
+RACED   := weir.dev/weir/pkg/... weir.dev/weir/services/...
+FLOWS   := weir.dev/weir/itest/...
+ARGS    ?=
+FUZZTIME ?= 10s
+
+.PHONY: help build install demo test race flows fuzz bench lint fmt vet gen gen-check mod-check setup ci clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build every program into bin/ (default)
+	@mkdir -p bin
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(PROGRAMS)
+
+install: build ## install the programs into $(PREFIX)/bin
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 0755 bin/* $(DESTDIR)$(PREFIX)/bin/
+
+demo: setup build ## PostgreSQL into PostgreSQL, exactly once, with a kill -9 in the middle
+	go run weir.dev/weir/itest/cmd/demo $(ARGS)
+
+test: setup race flows ## run every test; installs what is missing
+
+race: setup ## unit, property and bubble tests under the race detector
+	go test -race -timeout 20m $(RACED)
+
+flows: setup ## integration tests: real servers, separate processes
+	go test -p 1 -timeout 30m $(FLOWS)
+
+fuzz: ## run each fuzz target for FUZZTIME (10s)
+	scripts/fuzz.sh $(FUZZTIME)
+
+bench: setup ## run the benchmarks beside the code
+	go test -run '^$$' -bench . -benchmem $(RACED)
+
+lint: ## golangci-lint in each module: rules, walls, format
+	scripts/lint.sh
+
+fmt: ## rewrite the code in house format (gofumpt, gci)
+	scripts/lint.sh fmt
+
+vet: ## build and vet each module on its own (GOWORK=off)
+	scripts/modules.sh go build ./...
+	scripts/modules.sh go vet ./...
+
+gen: ## rewrite the generated files (docs/errors.md, schemas/)
+	scripts/modules.sh go generate ./...
+
+gen-check: ## fail when a generated file is out of date
+	scripts/unchanged.sh "run 'make gen' and commit the result" $(MAKE) --no-print-directory gen
+
+mod-check: ## fail when a go.mod is not tidy
+	scripts/modcheck.sh
+
+setup: ## install what tests and demo need (PostgreSQL), or say how
+	@scripts/setup.sh
+
+ci: setup mod-check gen-check vet lint test ## everything, as CI runs it
+
+clean: ## remove bin/
+	rm -rf bin
