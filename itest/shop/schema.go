@@ -1,0 +1,69 @@
+package shop
+
+// Schema makes the shop's tables, empty, in the schema shop.
+//
+// The tables have what a replica has to get right: integer, text and composite
+// keys, foreign keys that cascade, numerics with a scale, JSON, arrays, bytes,
+// times with a zone, and a description that is stored out of line, so that an
+// update that leaves it alone does not log it.
+const Schema = `
+CREATE SCHEMA shop;
+
+CREATE TABLE shop.customers (
+	id         bigint PRIMARY KEY,
+	email      text NOT NULL UNIQUE,
+	name       text NOT NULL,
+	country    text,
+	active     boolean NOT NULL DEFAULT true,
+	created_at timestamptz NOT NULL,
+	profile    jsonb NOT NULL DEFAULT '{}',
+	tags       text[]
+);
+
+CREATE TABLE shop.products (
+	sku         text PRIMARY KEY,
+	ean         uuid NOT NULL,
+	name        text NOT NULL,
+	price       numeric(12,2) NOT NULL,
+	stock       integer NOT NULL,
+	weight_kg   double precision,
+	launched    date,
+	thumbnail   bytea,
+	description text NOT NULL
+);
+ALTER TABLE shop.products ALTER COLUMN description SET STORAGE EXTERNAL;
+
+CREATE TABLE shop.orders (
+	id          bigint PRIMARY KEY,
+	customer_id bigint NOT NULL REFERENCES shop.customers,
+	status      text NOT NULL,
+	total       numeric(14,2) NOT NULL,
+	placed_at   timestamptz NOT NULL,
+	note        text
+);
+
+CREATE TABLE shop.order_items (
+	order_id bigint NOT NULL REFERENCES shop.orders ON UPDATE CASCADE ON DELETE CASCADE,
+	line     smallint NOT NULL,
+	sku      text NOT NULL,
+	quantity integer NOT NULL,
+	price    numeric(12,2) NOT NULL,
+	PRIMARY KEY (order_id, line)
+);
+`
+
+// Tables lists the tables of the shop without their schema.
+func Tables() []string { return []string{"customers", "products", "orders", "order_items"} }
+
+// Torn returns a query for the number of orders in a copy of the shop whose
+// total is not the sum of their items, or that lack their items, or items that
+// lack their order. It is 0 wherever whole transactions are visible (S3).
+func Torn(schema string) string {
+	return `
+SELECT count(*)
+FROM ` + schema + `.orders o
+FULL JOIN (
+	SELECT order_id, sum(quantity * price) AS total FROM ` + schema + `.order_items GROUP BY order_id
+) i ON i.order_id = o.id
+WHERE o.total IS DISTINCT FROM i.total`
+}
