@@ -7,7 +7,6 @@ import (
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/plan"
-	"weir.dev/weir/pkg/position"
 )
 
 // A fact is what a subtask tells the coordinator: READY until RUNNING, an ack until its epoch is durable or gone,
@@ -25,30 +24,15 @@ type ReadyFact struct {
 }
 
 // AckFact is a subtask's part of an epoch.
-type AckFact struct {
-	Fence   fence.Token    `json:"fence"`
-	Subtask plan.SubtaskID `json:"subtask"`
-	Epoch   epoch.ID       `json:"epoch"`
-	State   epoch.State    `json:"state"`
-	// Position is the reader's cut, exclusive.
-	Position position.Position `json:"position,omitzero"`
-	Torn     bool              `json:"torn,omitempty"`
-	// Staged lists everything the writer staged that no durable epoch covers yet, skipped epochs included.
-	Staged []epoch.Staged `json:"staged,omitempty"`
-	// In and Out are the subtask's ends of its channels.
-	In  map[plan.Channel]epoch.Tally `json:"in,omitempty"`
-	Out map[plan.Channel]epoch.Tally `json:"out,omitempty"`
-	// Tables are rows per table through this subtask, cumulative in the attempt.
-	Tables map[string]epoch.Counts `json:"tables,omitempty"`
-	Nanos  map[string]int64        `json:"nanos,omitempty"`
-}
+type AckFact = epoch.Ack
 
 // CommittedFact says that a committer has applied everything up to an epoch.
 type CommittedFact struct {
 	Fence   fence.Token    `json:"fence"`
 	Subtask plan.SubtaskID `json:"subtask"`
 	Epoch   epoch.ID       `json:"epoch"`
-	// Waiting is set instead of progress when the commit is being retried: the fault and since when.
+	// Waiting is set when the commit, or the claim of the ledger before READY, is being retried: the fault and since
+	// when. Epoch is then what has been applied so far.
 	Waiting *Trouble `json:"waiting,omitempty"`
 }
 
@@ -78,14 +62,24 @@ type DrainedFact struct {
 type FailedFact struct {
 	Fence   fence.Token    `json:"fence"`
 	Subtask plan.SubtaskID `json:"subtask"`
-	// Class is the fault class by name; Fault is the whole error object.
+	// Class is the fault class by name (fault.Class.String); it wins over the class of the fault's code. Fault is the
+	// JSON form of a *fault.Error.
 	Class string          `json:"class"`
 	Fault json.RawMessage `json:"fault"`
 }
 
-// ReleasedFact says that the job's external resources are gone.
+// ReleasedKind is the kind token of a [ReleasedFact]'s subject.
+const ReleasedKind = "released"
+
+// ReleaseVertex is the vertex name under which a [ReleasedFact] is published; no vertex of a plan can have it.
+const ReleaseVertex plan.VertexID = "_release"
+
+// ReleasedFact says that the external resources asked for are gone, or why they are not. It is published under kind
+// [ReleasedKind] for the subtask {[ReleaseVertex], 0}.
 type ReleasedFact struct {
-	Fence fence.Token     `json:"fence"`
-	Node  string          `json:"node"`
-	Fault json.RawMessage `json:"fault,omitempty"`
+	Fence fence.Token `json:"fence"`
+	Node  string      `json:"node"`
+	// Request is the hand-over this answers.
+	Request ReleaseID       `json:"request"`
+	Fault   json.RawMessage `json:"fault,omitempty"`
 }

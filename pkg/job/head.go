@@ -59,6 +59,16 @@ type Head struct {
 	Durable   *Durable  `json:"durable,omitempty"`
 	// Committed is the newest epoch that every committer has confirmed.
 	Committed epoch.ID `json:"committed"`
+	// Skipped counts the epochs in a row that were given up since the last durable one of this attempt.
+	Skipped int `json:"skipped,omitempty"`
+	// Drain is set from the moment a drain begins until the job is at rest; a recovery in between keeps it.
+	Drain *DrainState `json:"drain,omitempty"`
+	// Restarts are the recent recoveries, oldest first, as far as the restart policy looks back.
+	Restarts []Restart `json:"restarts,omitempty"`
+	// RetryAt is when the attempt will be placed; zero for at once. The old attempt is fenced at once in any case.
+	RetryAt time.Time `json:"retryAt,omitzero"`
+	// Handled are the sequences of the intent that have been answered.
+	Handled Handled `json:"handled,omitzero"`
 	// Claimed tells what each sink's ledger held when this attempt claimed it; kept for people and for audits.
 	Claimed map[string]LedgerRow `json:"claimed,omitempty"`
 	// Release names who drops the job's external resources (slot, publication) once it is at rest for good.
@@ -100,9 +110,54 @@ type Durable struct {
 	At    time.Time   `json:"at"`
 }
 
+// DrainState is the end of a drain.
+type DrainState struct {
+	// From is the first epoch id that may be the drain's TERMINAL epoch; an older TERMINAL one belongs to a drain that
+	// was given up.
+	From epoch.ID `json:"from"`
+	// Deadline is when the drain fails with DRAIN_TIMEOUT.
+	Deadline time.Time `json:"deadline"`
+}
+
+// RestartKind says which budget a recovery is charged to.
+type RestartKind string
+
+// The kinds of recoveries. Failures, losses and stalls have budgets of their own, so that a flapping node does not eat
+// the budget of real failures.
+const (
+	// RestartFailure: a subtask failed for a reason of its own.
+	RestartFailure RestartKind = "FAILURE"
+	// RestartLoss: a node, a stream or a connection went away.
+	RestartLoss RestartKind = "LOSS"
+	// RestartStall: epochs did not become durable, or subtasks did not become ready.
+	RestartStall RestartKind = "STALL"
+	// RestartFree: the target is down, or a node hands its subtasks over. Never exhausts a budget.
+	RestartFree RestartKind = "FREE"
+)
+
+// Restart is one recovery.
+type Restart struct {
+	At   time.Time   `json:"at"`
+	Kind RestartKind `json:"kind"`
+	// Durable is the newest durable epoch at that time: restarts without progress between them back off.
+	Durable epoch.ID `json:"durable"`
+}
+
+// Handled are the sequences of an [Intent] that the leader has answered.
+type Handled struct {
+	Start    uint64 `json:"start,omitempty"`
+	Resume   uint64 `json:"resume,omitempty"`
+	EpochSeq uint64 `json:"epochSeq,omitempty"`
+}
+
 // Release is the hand-over of clean-up to one process.
 type Release struct {
 	plan.Placement
+	// Try numbers the hand-overs of a life; a process answers each once.
+	Try int `json:"try"`
+	// Sources are those the process is asked to release, Released those that are done.
+	Sources  []string `json:"sources,omitempty"`
+	Released []string `json:"released,omitempty"`
 	// Done says that nothing of the job is left outside the bus, except what a sink keeps on purpose.
 	Done bool `json:"done"`
 }

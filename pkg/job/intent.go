@@ -2,6 +2,12 @@ package job
 
 import "time"
 
+// IntentVersion is the version of the intent's JSON form.
+const IntentVersion = 1
+
+// DefaultDrainTimeout bounds a drain whose intent names no other bound.
+const DefaultDrainTimeout = 10 * time.Minute
+
 // Wish is the state a user asks for.
 type Wish string
 
@@ -9,26 +15,70 @@ type Wish string
 const (
 	WishRunning Wish = "RUNNING"
 	WishDrained Wish = "DRAINED"
-	// WishSuspended stops after a savepoint; 1c.
+	// WishSuspended stops after a savepoint.
 	WishSuspended Wish = "SUSPENDED"
 	WishCancelled Wish = "CANCELLED"
 	WishDeleted   Wish = "DELETED"
 )
 
-// Intent is what a user wants of a job; the only record of a job that users write, by CAS.
+// Intent is what a user wants of a job; the only record of a job that users write, by CAS. Each request is made from
+// the record before it by one of the methods below, so that sequences only grow.
 type Intent struct {
 	Version int    `json:"version"`
 	Job     string `json:"job"`
 	Wish    Wish   `json:"wish"`
-	// SpecDigest names the spec to run; the spec itself is stored beside it under its digest before the intent.
+	// SpecDigest names the spec to run; the spec itself is stored beside it under its digest before the intent. It
+	// takes effect when a life starts.
 	SpecDigest string `json:"specDigest"`
-	// EpochSeq asks for one epoch now each time it grows: what `status --wait-for caught-up` does on an idle job.
-	EpochSeq uint64 `json:"epochSeq,omitempty"`
-	// DrainTimeout bounds a drain.
-	DrainTimeout time.Duration `json:"drainTimeout,omitempty"`
+	// Start asks for a life each time it grows: ignored while one is not over, a new life after FINISHED, CANCELLED or
+	// DELETED.
+	Start uint64 `json:"start,omitempty"`
 	// Resume asks a FAILED or SUSPENDED job to go on from its durable epoch. It is a sequence, not a flag, so that
 	// one request starts one attempt.
-	Resume  uint64    `json:"resume,omitempty"`
+	Resume uint64 `json:"resume,omitempty"`
+	// EpochSeq asks for one epoch now each time it grows: what `status --wait-for caught-up` does on an idle job.
+	EpochSeq uint64 `json:"epochSeq,omitempty"`
+	// DrainTimeout bounds a drain; zero is [DefaultDrainTimeout].
+	DrainTimeout time.Duration `json:"drainTimeout,omitempty"`
+	// Request identifies the person's request; it comes back in the head's reason.
 	Request string    `json:"request"`
 	At      time.Time `json:"at"`
+}
+
+// Submit asks for a life of the job with this spec. Start from the zero Intent when the job has none.
+func (i Intent) Submit(job, specDigest, request string, at time.Time) Intent {
+	i.Version, i.Job, i.SpecDigest = IntentVersion, job, specDigest
+	i.Start++
+	return i.ask(WishRunning, request, at)
+}
+
+// Drained asks the job to finish what its sources hold now, then to end as FINISHED.
+func (i Intent) Drained(timeout time.Duration, request string, at time.Time) Intent {
+	i.DrainTimeout = timeout
+	return i.ask(WishDrained, request, at)
+}
+
+// Cancelled asks the job to stop at once and for good.
+func (i Intent) Cancelled(request string, at time.Time) Intent {
+	return i.ask(WishCancelled, request, at)
+}
+
+// Removed asks for the job to be stopped and everything of it outside the targets to be dropped.
+func (i Intent) Removed(request string, at time.Time) Intent { return i.ask(WishDeleted, request, at) }
+
+// Resumed asks a FAILED job to go on from its durable epoch.
+func (i Intent) Resumed(request string, at time.Time) Intent {
+	i.Resume++
+	return i.ask(WishRunning, request, at)
+}
+
+// Epoch asks for one epoch now. The wish stays.
+func (i Intent) Epoch(request string, at time.Time) Intent {
+	i.EpochSeq++
+	return i.ask(i.Wish, request, at)
+}
+
+func (i Intent) ask(w Wish, request string, at time.Time) Intent {
+	i.Wish, i.Request, i.At = w, request, at
+	return i
 }
