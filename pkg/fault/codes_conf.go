@@ -24,7 +24,7 @@ func confCodes() []Entry {
 		{
 			Code: ConfBadReference, Name: "CONF_BAD_REFERENCE", Class: Permanent, Exit: ExitRequest,
 			Title:  "a ${...} reference is malformed",
-			Remedy: "Write ${VAR}, ${VAR:-default} or ${file:/path}; write $$ for a dollar sign.",
+			Remedy: "Write ${VAR}, ${VAR:-default} or ${file:/path}; write $${ for a literal ${.",
 		},
 		{
 			Code: ConfUnresolved, Name: "CONF_UNRESOLVED", Class: Permanent, Exit: ExitRequest,
