@@ -25,6 +25,11 @@ const (
 	SinkManifestExists  Code = "WEIR-SINK-021" // the directory holds the files of another life of the job
 	SinkReadOnly        Code = "WEIR-SINK-022" // the target does not accept writes
 	SinkRow             Code = "WEIR-SINK-023" // the target cannot take a row
+	SinkBusy            Code = "WEIR-SINK-024" // the target asked to try again
+	SinkMissingTable    Code = "WEIR-SINK-025" // a table of the target is gone
+	SinkBadURL          Code = "WEIR-SINK-026" // the connection string cannot be read
+	SinkSchemaChange    Code = "WEIR-SINK-027" // a change of a table's columns does not fit the target
+	SinkAppendOnly      Code = "WEIR-SINK-028" // mode append met a change of an existing row
 )
 
 func sinkCodes() []Entry {
@@ -143,6 +148,31 @@ func sinkCodes() []Entry {
 			Code: SinkRow, Name: "SINK_ROW", Class: Poison, Exit: ExitEnvironment,
 			Title:  "the target cannot take a row",
 			Remedy: "Set dlq: true to set such rows aside, or change the target table so that it can hold them.",
+		},
+		{
+			Code: SinkBusy, Name: "SINK_BUSY", Class: Transient, Exit: ExitEnvironment,
+			Title:  "the target asked to try again",
+			Remedy: "Nothing to do: the commit is repeated by itself. When it repeats for long, look for what holds locks or connections of the target.",
+		},
+		{
+			Code: SinkMissingTable, Name: "SINK_MISSING_TABLE", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a table of the target is gone",
+			Remedy: "Restore <table> at the target, or resnapshot the source table into a new one.",
+		},
+		{
+			Code: SinkBadURL, Name: "SINK_BAD_URL", Class: Permanent, Exit: ExitRequest,
+			Title:  "the connection string cannot be read",
+			Remedy: "Set <where>.url to postgres://user:password@host:5432/database, the password from a variable or file: ${PGURL} or ${file:/run/secrets/pg}.",
+		},
+		{
+			Code: SinkSchemaChange, Name: "SINK_SCHEMA_CHANGE", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a change of a table's columns does not fit the target",
+			Remedy: "Change <table> at the target by hand and `weir job resume <job>`, or leave the column out at the source, or resnapshot the table into a new one.",
+		},
+		{
+			Code: SinkAppendOnly, Name: "SINK_APPEND_ONLY", Class: Permanent, Exit: ExitRequest,
+			Title:  "mode append met a change of an existing row",
+			Remedy: "Use mode: changelog to keep every image with its operation, or mode: upsert to keep the newest row of each key.",
 		},
 	}
 }
