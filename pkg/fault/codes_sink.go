@@ -29,7 +29,7 @@ const (
 	SinkMissingTable    Code = "WEIR-SINK-025" // a table of the target is gone
 	SinkBadURL          Code = "WEIR-SINK-026" // the connection string cannot be read
 	SinkSchemaChange    Code = "WEIR-SINK-027" // a change of a table's columns does not fit the target
-	SinkAppendOnly      Code = "WEIR-SINK-028" // mode append met a change of an existing row
+	SinkPartialImage    Code = "WEIR-SINK-028" // a row to append lacks columns
 )
 
 func sinkCodes() []Entry {
@@ -170,9 +170,9 @@ func sinkCodes() []Entry {
 			Remedy: "Change <table> at the target by hand and `weir job resume <job>`, or leave the column out at the source, or resnapshot the table into a new one.",
 		},
 		{
-			Code: SinkAppendOnly, Name: "SINK_APPEND_ONLY", Class: Permanent, Exit: ExitRequest,
-			Title:  "mode append met a change of an existing row",
-			Remedy: "Use mode: changelog to keep every image with its operation, or mode: upsert to keep the newest row of each key.",
+			Code: SinkPartialImage, Name: "SINK_PARTIAL_IMAGE", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a row to append lacks columns that the source did not send",
+			Remedy: "ALTER TABLE <table> REPLICA IDENTITY FULL at the source, or use mode: upsert or changelog.",
 		},
 	}
 }
