@@ -11,7 +11,8 @@ PREFIX  ?= /usr/local
 # A program is a folder services/<service>/cmd/<name>.
 PROGRAMS := $(patsubst %/main.go,./%,$(wildcard services/*/cmd/*/main.go))
 
-# Products: raced. Flows between real processes: not, their time is the servers'.
+# Products: raced. Flows between real processes: not, their time is the servers',
+# and never from the cache: go test does not see the programs that they build.
 RACED   := weir.dev/weir/pkg/... weir.dev/weir/services/...
 FLOWS   := weir.dev/weir/itest/...
 ARGS    ?=
@@ -39,7 +40,7 @@ race: setup ## unit, property and bubble tests under the race detector
 	go test -race -timeout 20m $(RACED)
 
 flows: setup ## integration tests: real servers, separate processes
-	go test -p 1 -timeout 30m $(FLOWS)
+	go test -p 1 -count 1 -timeout 30m $(FLOWS)
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	scripts/fuzz.sh $(FUZZTIME)

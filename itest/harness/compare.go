@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 
@@ -91,13 +92,11 @@ func openSnapshot(ctx context.Context, url string) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range map[string]string{
+	maps.Copy(cfg.RuntimeParams, map[string]string{
 		"TimeZone": "UTC", "DateStyle": "ISO", "IntervalStyle": "iso_8601",
 		"bytea_output": "hex", "extra_float_digits": "1",
 		"application_name": "weir-compare",
-	} {
-		cfg.RuntimeParams[name] = value
-	}
+	})
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, err

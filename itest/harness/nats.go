@@ -46,11 +46,11 @@ func natsProcess(ctx context.Context, dir string) (ProcessConfig, string, error)
 	if err != nil {
 		return ProcessConfig{}, "", err
 	}
-	port, err := FreePort()
+	port, err := FreePort(ctx)
 	if err != nil {
 		return ProcessConfig{}, "", err
 	}
-	monitor, err := FreePort()
+	monitor, err := FreePort(ctx)
 	if err != nil {
 		return ProcessConfig{}, "", err
 	}

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -10,12 +11,13 @@ import (
 // FreePort returns a loopback TCP port that nobody listens on. It lies below
 // the range that the kernel hands to outgoing connections, so it stays free
 // while its server is down between Kill and Restart.
-func FreePort() (int, error) {
+func FreePort(ctx context.Context) (int, error) {
 	const low, high = 20000, 32000
+	var listen net.ListenConfig
 	var last error
 	for range 200 {
 		port := low + rand.IntN(high-low)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		l, err := listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			last = err
 			continue

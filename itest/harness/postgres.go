@@ -129,7 +129,7 @@ func (p *Postgres) create(ctx context.Context) error {
 	}
 	var failures []error
 	for range 3 {
-		port, err := FreePort()
+		port, err := FreePort(ctx)
 		if err != nil {
 			return err
 		}

@@ -131,7 +131,7 @@ func (p *Postgres) initdb(ctx context.Context) error {
 	if err := p.account.writeFile(passwords, p.Admin.Password+"\n"); err != nil {
 		return err
 	}
-	defer os.Remove(passwords)
+	defer func() { _ = os.Remove(passwords) }() // Close removes the folder
 	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, "initdb"),
 		"--pgdata", p.dataDir(), "--username", p.Admin.Name, "--pwfile", passwords,
 		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync")

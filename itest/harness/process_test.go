@@ -92,8 +92,8 @@ func TestProcessFaults(t *testing.T) {
 	if err := p.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	// What was under way when the signal arrived may still land; then silence.
-	if grows(ctx) && grows(ctx) {
+	_ = grows(ctx) // what was under way when the signal arrived may still land
+	if grows(ctx) {
 		t.Error("a frozen process goes on")
 	}
 	if !p.Running() {

@@ -76,6 +76,8 @@ func plants() []plant {
 		{file: "pkg/rows/q.go", imports: []string{"fmt", "io"}, body: `fmt.Fprintln(io.Discard, "x")`},
 		{file: "pkg/rows/example_rows_test.go", imports: []string{"fmt"}, body: `fmt.Println("x")`},
 		{file: "services/sink/k.go", imports: []string{"os", "log"}, body: `log.Fatal("x"); os.Exit(1)`, walls: []string{"exit", "exit"}},
+		{file: "pkg/spec/gen/main.go", imports: []string{"os"}, body: `os.Exit(1)`},
+		{file: "pkg/meshtest/main.go", imports: []string{"os"}, body: `os.Exit(1)`},
 		{file: "services/sink/cmd/sink/main.go", imports: []string{"fmt", "os"}, body: `fmt.Println("x"); os.Exit(1)`},
 	}
 
