@@ -84,6 +84,9 @@ type Window struct {
 	Messages int   `json:"messages"`
 	// Batch is the target size of one message, in bytes.
 	Batch int64 `json:"batch"`
+	// InFlight bounds what one sending subtask may have published, over all its channels, without the stream's
+	// acknowledgement, in bytes.
+	InFlight int64 `json:"inFlight"`
 }
 
 // Placement says which process runs a subtask. A process that came back is another incarnation: it must not
