@@ -1,0 +1,78 @@
+package stage
+
+import (
+	"weir.dev/weir/pkg/rows"
+)
+
+// Fold turns the batches of one table and schema version, in order, into the parts of a piece. truncated says that the
+// table was emptied at some point and nothing before it is in the parts.
+type Fold func(batches []*rows.Batch) (parts []Part, truncated bool, err error)
+
+// Upserts keeps the last state of every key; the table must have a key.
+func Upserts(batches []*rows.Batch) ([]Part, bool, error) {
+	net, err := rows.Collapse(batches...)
+	if err != nil {
+		return nil, false, err
+	}
+	var parts []Part
+	for _, b := range net.Deletes {
+		parts = append(parts, Part{Delete, b})
+	}
+	var fresh []Part
+	for _, b := range net.Upserts {
+		news, olds := divide(b, func(op rows.Op) bool { return op == rows.OpInsert || op == rows.OpRead })
+		if olds != nil {
+			parts = append(parts, Part{Upsert, olds})
+		}
+		if news != nil {
+			fresh = append(fresh, Part{Fresh, news})
+		}
+	}
+	for _, b := range net.Partials {
+		parts = append(parts, Part{Partial, b})
+	}
+	return append(parts, fresh...), net.Truncated, nil
+}
+
+// Changes keeps the rows whose operation is in keep, as they are. A truncate is a row like others; every writer gets it,
+// so only the one that is to keep it lists it.
+func Changes(keep ...rows.Op) Fold {
+	var wanted [rows.OpTruncate + 1]bool
+	for _, op := range keep {
+		wanted[op] = true
+	}
+	return func(batches []*rows.Batch) ([]Part, bool, error) {
+		var parts []Part
+		for _, b := range batches {
+			if yes, _ := divide(b, func(op rows.Op) bool { return wanted[op] }); yes != nil {
+				parts = append(parts, Part{Change, yes})
+			}
+		}
+		return parts, false, nil
+	}
+}
+
+// divide splits a batch by operation; a side without rows is nil, and a side with all of them is b itself.
+func divide(b *rows.Batch, in func(rows.Op) bool) (yes, no *rows.Batch) {
+	n := 0
+	for i := range b.NumRows() {
+		if in(b.Op(i)) {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return nil, b
+	case b.NumRows():
+		return b, nil
+	}
+	var idx [2][]int32
+	for i := range b.NumRows() {
+		side := 1
+		if in(b.Op(i)) {
+			side = 0
+		}
+		idx[side] = append(idx[side], int32(i))
+	}
+	return b.Gather(idx[0]), b.Gather(idx[1])
+}
