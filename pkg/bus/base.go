@@ -1,0 +1,113 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Ages and sizes of the base streams.
+const (
+	// factAge removes facts of attempts long gone. An open fact is repeated each second, so that age alone never
+	// takes one away.
+	factAge       = 10 * time.Minute
+	eventAge      = 7 * 24 * time.Hour
+	eventMaxBytes = 256 << 20
+	// markerAge is how long the trace of an expired lease stays for watchers that start late.
+	markerAge = time.Minute
+	// registryHistory lets a person see the last revisions of a head by `nats kv history`.
+	registryHistory = 5
+)
+
+// BaseConfig shapes the streams and buckets every mesh needs.
+type BaseConfig struct {
+	// Replicas of everything but the data plane: 1 on one server, 3 on a cluster.
+	Replicas int
+	// LeaseTTL is the age at which a lease that is not renewed expires. At least one second.
+	LeaseTTL time.Duration
+	// MemoryState keeps state and events in memory too: for tests only, a restart loses them.
+	MemoryState bool
+}
+
+// EnsureBase makes the streams and buckets every mesh needs, or brings their configuration up to date. It is idempotent
+// and may run in several processes at once. Call it again after each reconnect: a memory stream vanishes with its
+// server, configuration included.
+func (c *Conn) EnsureBase(ctx context.Context, cfg BaseConfig) error {
+	durable := jetstream.FileStorage
+	if cfg.MemoryState {
+		durable = jetstream.MemoryStorage
+	}
+	replicas := max(cfg.Replicas, 1)
+	for _, sc := range []jetstream.StreamConfig{
+		{
+			Name: AckStream, Subjects: []string{"weir.ack.>"}, Storage: jetstream.MemoryStorage,
+			Description:       "Weir: facts of subtasks for the coordinator, last per subject",
+			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld, MaxAge: factAge,
+		},
+		{
+			Name: ReportStream, Subjects: []string{"weir.report.*"}, Storage: jetstream.MemoryStorage,
+			Description:       "Weir: progress reports, last per node",
+			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld, MaxAge: factAge,
+		},
+		{
+			Name: EventStream, Subjects: []string{"weir.event.>"}, Storage: durable,
+			Description: "Weir: what happened, for people",
+			Discard:     jetstream.DiscardOld, MaxAge: eventAge, MaxBytes: eventMaxBytes,
+		},
+		{
+			// One message per subject: a part that is stored twice after an unknown result replaces itself.
+			Name: StateStream, Subjects: []string{"weir.state.>"}, Storage: durable,
+			Description:       "Weir: state objects <life>.<fence>.<epoch>.<subtask>.<n>.<part>",
+			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld,
+		},
+	} {
+		sc.Replicas = replicas
+		sc.AllowDirect = true
+		sc.Metadata = map[string]string{"weir": "base"}
+		if err := c.ensureStream(ctx, sc); err != nil {
+			return err
+		}
+	}
+	for _, kc := range []jetstream.KeyValueConfig{
+		{
+			Bucket: RegistryBucket, History: registryHistory, Storage: jetstream.FileStorage,
+			Description: "Weir: heads, intents, specs, plans, manifests, savepoints",
+		},
+		{
+			// History 1 and an age of the whole bucket, not of single keys: a compare-and-swap by Update drops a key's
+			// own TTL, and with more history the server raises short ones to the marker's. Memory, because inside a
+			// bubble expiry of a file bucket waits for the file system.
+			Bucket: LeasesBucket, History: 1, Storage: jetstream.MemoryStorage,
+			Description: "Weir: leader and node leases", TTL: cfg.LeaseTTL, LimitMarkerTTL: markerAge,
+		},
+		{
+			Bucket: ProgressBucket, History: 1, Storage: jetstream.MemoryStorage,
+			Description: "Weir: latest progress records",
+		},
+	} {
+		kc.Replicas = replicas
+		kc.Metadata = map[string]string{"weir": "base"}
+		ctx, cancel := c.ctl.begin(ctx)
+		_, err := c.ctl.js.CreateOrUpdateKeyValue(ctx, kc)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("ensure bucket %s: %w", kc.Bucket, c.denied.explain(foreign(err),
+				"$JS.API.STREAM.UPDATE.KV_"+kc.Bucket, "$JS.API.STREAM.CREATE.KV_"+kc.Bucket))
+		}
+	}
+	return nil
+}
+
+// ensureStream creates a stream or updates its configuration. Two processes that create the same one at once both
+// succeed, because equal configurations are the same request to the server.
+func (c *Conn) ensureStream(ctx context.Context, sc jetstream.StreamConfig) error {
+	ctx, cancel := c.ctl.begin(ctx)
+	defer cancel()
+	if _, err := c.ctl.js.CreateOrUpdateStream(ctx, sc); err != nil {
+		return fmt.Errorf("ensure stream %s: %w", sc.Name, c.denied.explain(foreign(err),
+			"$JS.API.STREAM.UPDATE."+sc.Name, "$JS.API.STREAM.CREATE."+sc.Name))
+	}
+	return nil
+}

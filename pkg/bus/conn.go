@@ -1,0 +1,275 @@
+package bus
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"weir.dev/weir/pkg/fault"
+)
+
+// opTimeout bounds a request whose context has no earlier deadline.
+const opTimeout = 5 * time.Second
+
+// Options says where the bus is and who is connecting.
+type Options struct {
+	// URL is one server or several, separated by commas. Ignored with InProcess.
+	URL string
+	// Name is the service, shown in the server's connection list. It is also the default of the inbox prefix.
+	Name string
+	// Creds is the path of a credentials file, NKey that of a seed file; at most one of them. Optional.
+	Creds, NKey string
+	// TLS is required where the server demands it. Optional.
+	TLS *tls.Config
+	// InProcess connects without a socket to a server in this process. Optional.
+	InProcess interface {
+		InProcessConn() (net.Conn, error)
+	}
+	// InboxPrefix is the subject prefix of replies, for which this user alone may subscribe; anybody who can subscribe
+	// to it reads this service's replies. Empty means "_INBOX.<name>".
+	InboxPrefix string
+	// Logger receives lost and regained connections and denied subjects. Optional.
+	Logger *slog.Logger
+}
+
+// Conn is a service's access to the bus. It holds one NATS connection for control (buckets, facts, watches, liveness)
+// and opens further ones for data as needed, because a pull of big messages fills a connection's outbound budget on the
+// server (64 MiB; beyond it the server drops the client). It is safe for concurrent use.
+type Conn struct {
+	opts Options
+	log  *slog.Logger
+	ctl  *link
+
+	mu        sync.Mutex
+	closed    bool
+	receiving []*lane
+	sending   []*lane
+	hooks     map[int]func()
+	nextHook  int
+
+	denied denials
+}
+
+// lane is a data connection and the number of users it has.
+type lane struct {
+	l     *link
+	users int
+}
+
+// Sharing of data connections. Receivers: 6 pulls of max_payload + 128 KiB stay below the server's 64 MiB per client.
+// Publishers: the connection's lock is held while a payload is copied to the socket.
+const (
+	receiversPerLane  = 6
+	publishersPerLane = 8
+)
+
+// Connect opens the control connection and waits until the server has answered, but not longer than ctx allows.
+// Afterwards connections are kept alive for ever: a lost one is reopened with jittered backoff until Close.
+func Connect(ctx context.Context, opts Options) (*Conn, error) {
+	c := &Conn{opts: opts, log: opts.Logger, hooks: make(map[int]func())}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.opts.InboxPrefix == "" && c.opts.Name != "" {
+		c.opts.InboxPrefix = "_INBOX." + EscapeToken(c.opts.Name)
+	}
+	ctl, err := c.dial(ctx, "control", c.runHooks)
+	if err != nil {
+		return nil, fault.Wrap(fmt.Errorf("connect to NATS: %w", foreign(err)), connectCode(err), opts.Name, err.Error(),
+			"url", c.where())
+	}
+	c.ctl = ctl
+	if _, err := ctl.nc.RTT(); err != nil {
+		c.Close()
+		return nil, fault.Wrap(fmt.Errorf("connect to NATS: %w", foreign(err)), fault.BusUnreachable, opts.Name,
+			err.Error(), "url", c.where())
+	}
+	return c, nil
+}
+
+func connectCode(err error) fault.Code {
+	if strings.Contains(strings.ToLower(err.Error()), "authorization") {
+		return fault.BusAuth
+	}
+	return fault.BusUnreachable
+}
+
+func (c *Conn) where() string {
+	if c.opts.InProcess != nil {
+		return "this process"
+	}
+	return c.opts.URL
+}
+
+// Close closes all connections. Publishers, receivers and watches end with [ErrClosed]. It may be called twice.
+func (c *Conn) Close() {
+	c.mu.Lock()
+	c.closed = true
+	lanes := append(c.receiving, c.sending...)
+	c.receiving, c.sending = nil, nil
+	c.mu.Unlock()
+	for _, ln := range lanes {
+		ln.l.close()
+	}
+	if c.ctl != nil {
+		c.ctl.close()
+	}
+}
+
+// MaxPayload is the server's max_payload in bytes; it bounds headers and data of one message together.
+func (c *Conn) MaxPayload() int64 { return c.ctl.nc.MaxPayload() }
+
+// ServerID is the id of the server the control connection is on; empty while disconnected. A restarted server has
+// another id.
+func (c *Conn) ServerID() string { return c.ctl.nc.ConnectedServerId() }
+
+// ServerVersion is the version of the server the control connection is on, such as "2.15.2".
+func (c *Conn) ServerVersion() string { return c.ctl.nc.ConnectedServerVersion() }
+
+// Connected reports whether the control connection is up at this moment.
+func (c *Conn) Connected() bool { return c.ctl.nc.IsConnected() }
+
+// OnReconnect registers f to be called in its own goroutine each time the control connection is back, and returns the
+// function that takes it off again. After a reconnect memory streams may be gone and watches start anew.
+func (c *Conn) OnReconnect(f func()) (cancel func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := c.nextHook
+	c.nextHook++
+	c.hooks[id] = f
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.hooks, id)
+	}
+}
+
+func (c *Conn) runHooks() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.hooks {
+		go f()
+	}
+}
+
+// dial opens one NATS connection of the given purpose.
+func (c *Conn) dial(ctx context.Context, purpose string, reconnected func()) (*link, error) {
+	l := newLink()
+	log := c.log.With("connection", purpose)
+	opts := []nats.Option{
+		nats.Name(c.opts.Name + " " + purpose),
+		nats.MaxReconnects(-1),
+		nats.CustomReconnectDelay(reconnectDelay),
+		// Nothing is kept for later while disconnected: a write is either sent now or known not to be sent. A buffered
+		// one would be sent behind writes whose fate the caller has already settled.
+		nats.ReconnectBufSize(-1),
+		nats.PingInterval(5 * time.Second),
+		nats.MaxPingsOutstanding(2),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			l.breakNow()
+			if err != nil {
+				log.Warn("connection lost", "error", err.Error())
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			log.Info("connection back", "server", nc.ConnectedServerName())
+			if reconnected != nil {
+				reconnected()
+			}
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) { c.asyncError(log, sub, err) }),
+	}
+	if dl, ok := ctx.Deadline(); ok {
+		opts = append(opts, nats.Timeout(max(time.Until(dl), time.Millisecond)))
+	}
+	if c.opts.InboxPrefix != "" {
+		opts = append(opts, nats.CustomInboxPrefix(c.opts.InboxPrefix))
+	}
+	if c.opts.Creds != "" {
+		opts = append(opts, nats.UserCredentials(c.opts.Creds))
+	}
+	if c.opts.NKey != "" {
+		key, err := nats.NkeyOptionFromSeed(c.opts.NKey)
+		if err != nil {
+			return nil, fmt.Errorf("read nkey seed file: %w", err)
+		}
+		opts = append(opts, key)
+	}
+	if c.opts.TLS != nil {
+		opts = append(opts, nats.Secure(c.opts.TLS))
+	}
+	if c.opts.InProcess != nil {
+		opts = append(opts, nats.InProcessServer(c.opts.InProcess))
+	}
+	nc, err := nats.Connect(c.opts.URL, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.bind(nc); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// take hands out a place on a data connection; the returned function gives it back.
+func (c *Conn) take(ctx context.Context, pool *[]*lane, capacity int, purpose string) (*link, func(), error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, nil, ErrClosed
+	}
+	var found *lane
+	for _, ln := range *pool {
+		if ln.users < capacity {
+			found = ln
+			break
+		}
+	}
+	if found == nil {
+		l, err := c.dial(ctx, purpose, nil)
+		if err != nil {
+			return nil, nil, foreign(err)
+		}
+		found = &lane{l: l}
+		*pool = append(*pool, found)
+	}
+	found.users++
+	return found.l, sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		found.users--
+	}), nil
+}
+
+// quoted finds the subject in the server's text of a permission violation.
+var quoted = regexp.MustCompile(`(Publish|Subscription) to "(\S+?)"`)
+
+func (c *Conn) asyncError(log *slog.Logger, sub *nats.Subscription, err error) {
+	if m := quoted.FindStringSubmatch(err.Error()); m != nil {
+		// A denied request looks like a time-out to whoever waits for the answer; this is the only place that knows.
+		log.Error("subject denied", "error", fmt.Errorf("%w: %w", ErrDenied, err).Error(), "subject", m[2],
+			"operation", strings.ToLower(m[1]))
+		c.denied.add(m[2])
+		return
+	}
+	subject := ""
+	if sub != nil {
+		subject = sub.Subject
+	}
+	log.Warn("asynchronous bus error", "error", err.Error(), "subject", subject)
+}
+
+// reconnectDelay grows from 50 ms to 2 s and is spread over half of that, so that a fleet does not return at once.
+func reconnectDelay(attempts int) time.Duration {
+	d := min(50*time.Millisecond<<min(max(attempts-1, 0), 6), 2*time.Second)
+	return d/2 + jitter(d/2)
+}

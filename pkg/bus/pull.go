@@ -1,0 +1,222 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Constants of pulling.
+const (
+	// pullExpiry ends a pull on the server when nothing came; a new one follows.
+	pullExpiry = 30 * time.Second
+	// pullSlack is added to max_payload: the size the server compares includes subject, reply subject and headers, and
+	// a message that does not fit any pull would wait for ever without an error.
+	pullSlack = 128 << 10
+	// missedHeartbeats before the server counts as silent. Two would be reached by a busy machine alone.
+	missedHeartbeats = 3
+)
+
+// puller reads one pull consumer, with at most one pull outstanding. It is for one goroutine and starts none: the state
+// machine runs inside next.
+//
+// The client library's own iterator asks for what is left of a byte budget and so comes to pulls smaller than one
+// message; a count-sized fetch of big messages crosses the server's 64 MiB budget per connection, which drops the client
+// and loses what was under way. Here every pull has the full byte size, never less than one message can take.
+type puller struct {
+	l         *link
+	next      string // API subject of the consumer
+	inbox     string
+	sub       *nats.Subscription
+	msgs      chan *nats.Msg
+	body      []byte
+	batch     int
+	bytes     int
+	heartbeat time.Duration
+	timer     *time.Timer
+	broken    <-chan struct{}
+
+	open      bool // a pull is outstanding
+	number    uint64
+	left      int
+	leftBytes int
+	received  bool // something came from the outstanding pull
+}
+
+// pullRequest is the body of a pull.
+type pullRequest struct {
+	Batch     int           `json:"batch"`
+	MaxBytes  int           `json:"max_bytes"`
+	Expires   time.Duration `json:"expires"`
+	Heartbeat time.Duration `json:"idle_heartbeat"`
+}
+
+// errIdle is next's answer to a heartbeat: the consumer is alive and has nothing to deliver.
+var errIdle = errors.New("idle")
+
+func newPuller(l *link, stream, consumer string, batch, bytes int, heartbeat time.Duration) (*puller, error) {
+	p := &puller{
+		l: l, next: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer, inbox: l.nc.NewInbox() + ".",
+		batch: batch, bytes: max(bytes, int(l.nc.MaxPayload())+pullSlack), heartbeat: heartbeat,
+		broken: l.unbroken(),
+	}
+	var err error
+	p.body, err = json.Marshal(pullRequest{
+		Batch: batch, MaxBytes: p.bytes, Expires: pullExpiry, Heartbeat: heartbeat,
+	})
+	if err != nil {
+		return nil, err
+	}
+	// One pull's messages and the status messages of an unread one always fit, so that the client never drops any.
+	p.msgs = make(chan *nats.Msg, batch+64)
+	if p.sub, err = l.nc.ChanSubscribe(p.inbox+"*", p.msgs); err != nil {
+		return nil, foreign(err)
+	}
+	p.timer = time.NewTimer(time.Hour)
+	p.timer.Stop()
+	return p, nil
+}
+
+func (p *puller) close() {
+	p.timer.Stop()
+	_ = p.sub.Unsubscribe() // fails only when the connection is closed, which ends it as well
+}
+
+// fetch returns the next message, or errIdle at a heartbeat, ErrStalled, ErrNotFound for a consumer that is gone,
+// ErrTooBig for a message that no pull can carry, ErrDisconnected, or ctx's error.
+func (p *puller) fetch(ctx context.Context) (*nats.Msg, error) {
+	for {
+		if !p.open {
+			if err := p.ask(); err != nil {
+				return nil, err
+			}
+		}
+		var m *nats.Msg
+		select {
+		case m = <-p.msgs:
+		default:
+			p.timer.Reset(missedHeartbeats * p.heartbeat)
+			select {
+			case m = <-p.msgs:
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			case <-p.broken:
+				p.broken = p.l.unbroken()
+				p.open = false
+				return nil, fmt.Errorf("%w: connection lost", ErrStalled)
+			case <-p.timer.C:
+				p.open = false
+				if p.l.nc.IsClosed() {
+					return nil, ErrClosed
+				}
+				return nil, fmt.Errorf("%w for %s", ErrStalled, missedHeartbeats*p.heartbeat)
+			}
+		}
+		if m == nil {
+			return nil, ErrClosed
+		}
+		if m.Reply != "" || m.Header.Get("Status") == "" {
+			p.account(m)
+			return m, nil
+		}
+		if err := p.status(m); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (p *puller) ask() error {
+	select {
+	case <-p.broken:
+		// The interruption may have swallowed messages; say so before going on.
+		p.broken = p.l.unbroken()
+		return fmt.Errorf("%w: connection lost", ErrStalled)
+	default:
+	}
+	p.number++
+	if err := p.l.nc.PublishRequest(p.next, p.inbox+strconv.FormatUint(p.number, 36), p.body); err != nil {
+		return foreign(err)
+	}
+	p.open, p.received, p.left, p.leftBytes = true, false, p.batch, p.bytes
+	return nil
+}
+
+// account counts a message against the outstanding pull, by the server's own formula: a pull whose count or bytes are
+// used up exactly ends without a status message.
+func (p *puller) account(m *nats.Msg) {
+	p.received = true
+	p.left--
+	p.leftBytes -= m.Size()
+	if p.left <= 0 || p.leftBytes == 0 {
+		p.open = false
+	}
+}
+
+// status handles a message about a pull.
+func (p *puller) status(m *nats.Msg) error {
+	code, text := m.Header.Get("Status"), m.Header.Get("Description")
+	if code == "100" {
+		if m.Reply != "" {
+			return nil
+		}
+		return errIdle
+	}
+	if m.Subject != p.inbox+strconv.FormatUint(p.number, 36) {
+		return nil // an earlier pull, given up after a stall
+	}
+	p.open = false
+	switch {
+	case code == "408", code == "404":
+		return nil
+	case code == "503":
+		return fmt.Errorf("%w: no consumer answers", ErrNotFound)
+	case code == "409" && strings.Contains(text, "MaxBytes"):
+		if !p.received {
+			return fmt.Errorf("%w: a message exceeds the pull of %d bytes", ErrTooBig, p.bytes)
+		}
+		return nil
+	case code == "409" && strings.Contains(text, "Consumer Deleted"):
+		return fmt.Errorf("%w: consumer deleted", ErrNotFound)
+	case code == "409" && (strings.Contains(text, "Leadership Change") || strings.Contains(text, "Server Shutdown")):
+		return fmt.Errorf("%w: %s", ErrStalled, strings.ToLower(text))
+	}
+	return fmt.Errorf("pull refused: %s %s", code, text)
+}
+
+// delivery numbers of a message from its reply subject, old and new form:
+//
+//	$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<nanos>.<pending>
+//	$JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<nanos>.<pending>[.<random>]
+type meta struct {
+	delivered, streamSeq, consumerSeq, pending uint64
+	time                                       time.Time
+}
+
+func parseMeta(reply string) (meta, error) {
+	t := strings.Split(reply, ".")
+	at := 4
+	switch {
+	case len(t) == 9:
+	case len(t) >= 11:
+		at = 6
+	default:
+		return meta{}, fmt.Errorf("parse acknowledgement subject %q: %d tokens", reply, len(t))
+	}
+	var n [5]uint64
+	for i := range n {
+		v, err := strconv.ParseUint(t[at+i], 10, 64)
+		if err != nil {
+			return meta{}, fmt.Errorf("parse acknowledgement subject %q: %w", reply, err)
+		}
+		n[i] = v
+	}
+	return meta{
+		delivered: n[0], streamSeq: n[1], consumerSeq: n[2], time: time.Unix(0, int64(n[3])).UTC(), pending: n[4],
+	}, nil
+}

@@ -1,0 +1,219 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"weir.dev/weir/pkg/fence"
+	"weir.dev/weir/pkg/plan"
+)
+
+// ReceiverConfig names what a receiver reads. Zero Heartbeat and PullBytes take the defaults.
+type ReceiverConfig struct {
+	Job     string
+	Fence   fence.Token
+	Subtask plan.SubtaskID
+	// Heartbeat of the server while nothing is delivered; default 1 s.
+	Heartbeat time.Duration
+	// PullBytes bounds what one pull brings; default and least max_payload + 128 KiB.
+	PullBytes int
+}
+
+// ackWait is never meant to fire: delayed acknowledgement holds messages for as long as an epoch takes, and a repeat
+// would break the order.
+const ackWait = 365 * 24 * time.Hour
+
+// receiveBatch bounds the number of messages of one pull.
+const receiveBatch = 1024
+
+// Receiver reads all channels into one subtask: one durable consumer in memory with explicit acknowledgement. It is for
+// one goroutine, except for Delivery.Ack, which may be called anywhere.
+type Receiver struct {
+	l        *link
+	pull     *puller
+	release  func()
+	cfg      ReceiverConfig
+	stream   string
+	created  time.Time // of the stream
+	lastSeq  uint64    // highest stream sequence received
+	consumed uint64    // last consumer sequence received
+	closed   bool
+}
+
+// Delivery is one message. Its data belongs to the holder.
+type Delivery struct {
+	Subject string
+	Header  Header
+	Data    []byte
+	// Seq is the stream sequence. It orders nothing across attempts and proves nothing; Weir-Seq does.
+	Seq uint64
+	// Redelivered says that the server believes to have delivered it before. With acknowledgement waits of a year this
+	// happens only when somebody meddles with the consumer.
+	Redelivered bool
+
+	nc    *nats.Conn
+	reply string
+}
+
+var ackBody = []byte("+ACK")
+
+// Ack tells the server to drop the message. It does not wait and cannot fail: a lost acknowledgement only leaves the
+// message in a stream that is deleted with its attempt.
+func (d *Delivery) Ack() { _ = d.nc.Publish(d.reply, ackBody) }
+
+// OpenReceiver makes the subtask's consumer, or takes over the one that exists, and is ready to read.
+//
+// MaxAckPending is unlimited, because at the default of 1000 unacknowledged messages the server stops delivering and a
+// barrier behind them never arrives. [ErrStreamGone] when the attempt has no data stream.
+func (c *Conn) OpenReceiver(ctx context.Context, cfg ReceiverConfig) (*Receiver, error) {
+	if cfg.Heartbeat <= 0 {
+		cfg.Heartbeat = time.Second
+	}
+	r, err := c.openReceiver(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open receiver %s on %s: %w", cfg.Subtask, DataStream(cfg.Job, cfg.Fence), err)
+	}
+	return r, nil
+}
+
+func (c *Conn) openReceiver(ctx context.Context, cfg ReceiverConfig) (*Receiver, error) {
+	stream, name := DataStream(cfg.Job, cfg.Fence), EscapeToken(cfg.Subtask.String())
+	info, err := c.ctl.streamInfo(ctx, stream)
+	if err != nil {
+		return nil, gone(c.denied.explain(err, "$JS.API.STREAM.INFO."+stream))
+	}
+	octx, cancel := c.ctl.begin(ctx)
+	defer cancel()
+	filter := DataFilter(cfg.Job, cfg.Fence, cfg.Subtask)
+	cons, err := c.ctl.js.CreateOrUpdateConsumer(octx, stream, jetstream.ConsumerConfig{
+		Durable:       name,
+		Description:   "Weir: all channels into " + cfg.Subtask.String(),
+		FilterSubject: filter,
+		DeliverPolicy: jetstream.DeliverAllPolicy,
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       ackWait,
+		MaxAckPending: -1,
+		MaxDeliver:    -1,
+		MemoryStorage: true,
+		Metadata: map[string]string{
+			metaJob: cfg.Job, metaFence: cfg.Fence.String(), metaVertex: string(cfg.Subtask.Vertex),
+		},
+	})
+	if err != nil {
+		return nil, gone(c.denied.explain(foreign(err), "$JS.API.CONSUMER.CREATE."+stream+"."+name+"."+filter))
+	}
+	l, release, err := c.take(ctx, &c.receiving, receiversPerLane, "data in")
+	if err != nil {
+		return nil, err
+	}
+	pull, err := newPuller(l, stream, name, receiveBatch, cfg.PullBytes, cfg.Heartbeat)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return &Receiver{
+		l: l, pull: pull, release: release, cfg: cfg, stream: stream, created: info.Created,
+		consumed: cons.CachedInfo().Delivered.Consumer,
+	}, nil
+}
+
+// Next returns the next message and blocks until there is one.
+//
+// After missed heartbeats or a lost connection it looks at stream and consumer: [ErrStreamGone] when one is gone, was
+// made anew, or has gone back; [ErrStalled] when messages were delivered that never arrived, or when the server gives no
+// answer; otherwise nothing is missing and it reads on. After ErrStalled Next may be called again. Other errors are
+// final: [ErrClosed], [ErrTooBig], ctx's.
+func (r *Receiver) Next(ctx context.Context) (*Delivery, error) {
+	for {
+		if r.closed {
+			return nil, ErrClosed
+		}
+		m, err := r.pull.fetch(ctx)
+		switch {
+		case err == nil:
+			return r.accept(m)
+		case errors.Is(err, errIdle):
+			continue
+		case errors.Is(err, ErrNotFound):
+			return nil, fmt.Errorf("receive from %s: %w: %w", r.stream, ErrStreamGone, err)
+		case errors.Is(err, ErrStalled), errors.Is(err, ErrDisconnected):
+			if err := r.examine(ctx, err); err != nil {
+				return nil, fmt.Errorf("receive from %s: %w", r.stream, err)
+			}
+		default:
+			return nil, fmt.Errorf("receive from %s: %w", r.stream, err)
+		}
+	}
+}
+
+func (r *Receiver) accept(m *nats.Msg) (*Delivery, error) {
+	md, err := parseMeta(m.Reply)
+	if err != nil {
+		return nil, err
+	}
+	r.consumed = max(r.consumed, md.consumerSeq)
+	r.lastSeq = max(r.lastSeq, md.streamSeq)
+	return &Delivery{
+		Subject: m.Subject, Header: Header(m.Header), Data: m.Data, Seq: md.streamSeq, Redelivered: md.delivered > 1,
+		nc: r.l.nc, reply: m.Reply,
+	}, nil
+}
+
+// examine decides what a silence meant. nil: nothing is lost.
+func (r *Receiver) examine(ctx context.Context, cause error) error {
+	ctx, cancel := context.WithTimeout(ctx, missedHeartbeats*r.cfg.Heartbeat)
+	defer cancel()
+	info, err := r.l.streamInfo(ctx, r.stream)
+	if errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("%w: %w", ErrStreamGone, err)
+	}
+	if err != nil {
+		return r.silent(ctx, cause, err)
+	}
+	if !info.Created.Equal(r.created) {
+		return fmt.Errorf("%w: the stream was made anew at %s", ErrStreamGone, info.Created.Format(time.RFC3339Nano))
+	}
+	if info.State.LastSeq < r.lastSeq {
+		return fmt.Errorf("%w: last sequence %d is below %d that was received", ErrStreamGone, info.State.LastSeq, r.lastSeq)
+	}
+	var ci jetstream.ConsumerInfo
+	err = r.l.request(ctx, "$JS.API.CONSUMER.INFO."+r.stream+"."+EscapeToken(r.cfg.Subtask.String()), nil, &ci)
+	if errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("%w: %w", ErrStreamGone, err)
+	}
+	if err != nil {
+		return r.silent(ctx, cause, err)
+	}
+	// What was delivered into a connection that broke never arrives and is not repeated. Messages that wait unread on
+	// this side are not missing.
+	if missing := int64(ci.Delivered.Consumer) - int64(r.consumed) - int64(len(r.pull.msgs)); missing > 0 {
+		return fmt.Errorf("%w: %d messages delivered and not received: %w", ErrStalled, missing, cause)
+	}
+	return nil
+}
+
+// silent paces a caller that asks again at once while there is no connection.
+func (r *Receiver) silent(ctx context.Context, cause, err error) error {
+	if errors.Is(err, ErrDisconnected) {
+		<-ctx.Done()
+	}
+	return fmt.Errorf("%w: %w: %w", ErrStalled, cause, err)
+}
+
+// Buffered is the number of messages received and not yet taken by Next.
+func (r *Receiver) Buffered() int { return len(r.pull.msgs) }
+
+// Close stops reading. The consumer stays until its stream goes. It may be called twice, by the goroutine of Next.
+func (r *Receiver) Close() {
+	if r.closed {
+		return
+	}
+	r.closed = true
+	r.pull.close()
+	r.release()
+}
