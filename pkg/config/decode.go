@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -30,15 +31,15 @@ func (d *Decoder) Problem(n *Node, format string, args ...any) {
 // for keys and enumerations only.
 func (d *Decoder) Word(n *Node, what string, allowed []string) {
 	d.Report(n, fault.Problem{
-		What:    fmt.Sprintf("%s %s is not known", what, quoted(n.Text)),
+		What:    fmt.Sprintf("%s %s is not known", what, Quote(n.Text)),
 		Allowed: allowed,
 		Suggest: Nearest(n.Text, allowed),
 	})
 }
 
-// quoted returns a word in quotes, or *** when it looks like something that was put into the wrong place and may be a
+// Quote returns a word in quotes, or *** when it looks like something that was put into the wrong place and may be a
 // secret (C3).
-func quoted(s string) string {
+func Quote(s string) string {
 	if len(s) > 64 || strings.ContainsAny(s, "@=:\n") {
 		return hidden
 	}
@@ -87,7 +88,7 @@ func (d *Decoder) Struct(n *Node, shape Shape, parts ...any) {
 		}
 	}
 	for _, f := range shape {
-		if slices.ContainsFunc(n.Entries, func(e Entry) bool { return e.Key.Text == f.Key }) {
+		if f.Refused() || slices.ContainsFunc(n.Entries, func(e Entry) bool { return e.Key.Text == f.Key }) {
 			continue
 		}
 		at := &Node{Line: n.Line, Column: n.Column, Path: join(n.Path, f.Key), Text: f.Default}
@@ -231,7 +232,7 @@ func (d *Decoder) text(n *Node, v reflect.Value, f Field) {
 		return
 	}
 	if f.Pattern != "" && !regexp.MustCompile(`^(?:`+f.Pattern+`)$`).MatchString(n.Text) {
-		d.Problem(n, "the value %s is not valid: %s", quoted(n.Text), f.Hint)
+		d.Problem(n, "the value %s is not valid: %s", Quote(n.Text), f.Hint)
 		return
 	}
 	v.SetString(n.Text)
@@ -239,6 +240,12 @@ func (d *Decoder) text(n *Node, v reflect.Value, f Field) {
 
 func (d *Decoder) integer(n *Node, v reflect.Value, f Field) {
 	text := strings.ReplaceAll(n.Text, "_", "")
+	if n.Kind == String { // the parser reads a number that is too long as a text
+		if _, err := strconv.ParseInt(text, 10, 64); errors.Is(err, strconv.ErrRange) {
+			d.Problem(n, "the number is out of range")
+			return
+		}
+	}
 	if n.Kind != Int {
 		d.Problem(n, "this is %s; a whole number is expected", n.Kind)
 		return

@@ -100,7 +100,7 @@ func syntaxProblem(err error) fault.Problem {
 	p := fault.Problem{Line: 1, Column: 1, What: "this is not YAML"}
 	if se, ok := errors.AsType[*yaml.SyntaxError](err); ok {
 		if !strings.ContainsAny(se.Message, `"`) {
-			p.What = "this is not YAML: " + se.Message
+			p.What = "this is not YAML: " + strings.ReplaceAll(se.Message, "\t", `\t`)
 		}
 		if se.Token != nil && se.Token.Position != nil {
 			p.Line, p.Column = se.Token.Position.Line, se.Token.Position.Column
@@ -243,7 +243,7 @@ func (b *builder) entries(out *Node, values []*ast.MappingValueNode, depth int) 
 // join appends a key to a path. Keys that a dot or a bracket would make ambiguous are quoted.
 func join(path, key string) string {
 	if key == "" || strings.ContainsAny(key, ".[]\" @=:\n") || len(key) > 64 {
-		key = quoted(key)
+		key = Quote(key)
 	}
 	if path == "" {
 		return key

@@ -1,8 +1,6 @@
 package spec
 
 import (
-	"fmt"
-
 	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/fault"
 )
@@ -39,45 +37,50 @@ func (j *Job) check(d *config.Decoder, root *config.Node) {
 	declare(root.Get("transforms"), "transform")
 	declare(sinks, "sink")
 
-	read := make(map[string]bool)
+	read, known := make(map[string]bool), true
 	if sinks != nil {
 		for _, e := range sinks.Entries {
-			if e.Value != nil {
-				checkFrom(d, e.Value.Get("from"), names, upstream, read)
+			if e.Value == nil || !checkFrom(d, e.Value.Get("from"), names, upstream, read) {
+				known = false
 			}
 		}
 	}
-	if transforms := root.Get("transforms"); transforms != nil || sources == nil {
-		return // which sources a transform reads is not judged in this build
+	if root.Get("transforms") != nil || sources == nil || !known {
+		return // who reads what cannot be judged
 	}
 	for _, e := range sources.Entries {
-		if len(read) > 0 && !read[e.Key.Text] {
+		if !read[e.Key.Text] {
 			d.Problem(e.Key, "no sink reads this source")
 		}
 	}
 }
 
-func checkFrom(d *config.Decoder, from *config.Node, names map[string]string, upstream []string, read map[string]bool) {
-	if from == nil || from.Kind != config.List {
-		return // reported by the decoder
+// checkFrom reports names that a sink cannot read from and notes the others. ok says that the list as such is right.
+func checkFrom(d *config.Decoder, from *config.Node, names map[string]string, upstream []string, read map[string]bool) (ok bool) {
+	if from == nil || from.Kind != config.List || len(from.Items) == 0 {
+		return false // reported by the decoder
 	}
+	ok = true
 	seen := make(map[string]bool)
 	for _, item := range from.Items {
 		if item == nil || item.Kind != config.String || item.Text == "" {
+			ok = false
 			continue
 		}
 		switch kind := names[item.Text]; {
 		case seen[item.Text]:
 			d.Problem(item, "the name is there twice")
 		case kind == "sink":
-			d.Problem(item, "%q is a sink; a sink reads from sources and transforms", item.Text)
+			d.Problem(item, "%s is a sink; a sink reads from sources and transforms", config.Quote(item.Text))
 		case kind == "":
 			d.Report(item, fault.Problem{
-				What:    fmt.Sprintf("there is no source or transform %q", item.Text),
+				What:    "there is no source or transform " + config.Quote(item.Text),
 				Allowed: upstream,
 				Suggest: config.Nearest(item.Text, upstream),
 			})
+			ok = false
 		}
 		seen[item.Text], read[item.Text] = true, true
 	}
+	return ok
 }

@@ -11,7 +11,8 @@ import (
 type SourceConfig interface {
 	// Parallelism is the number of readers, at least 1.
 	Parallelism() int
-	// check reports what the tags cannot say. n is the source's mapping.
+	// check reports what the tags cannot say. n is the source's mapping. Fields that were wrong in themselves are zero
+	// and already reported.
 	check(d *config.Decoder, n *config.Node)
 	secrets() []config.Secret
 }
@@ -112,6 +113,12 @@ func kindOf(d *config.Decoder, n *config.Node, known, later []string) (word stri
 	}
 	switch {
 	case !found:
+		for _, e := range n.Entries {
+			if config.Nearest(e.Key.Text, []string{"type"}) != "" {
+				d.Word(e.Key, "key", []string{"type"})
+				return "", rest
+			}
+		}
 		d.Problem(&config.Node{Line: n.Line, Column: n.Column, Path: n.Path + ".type"}, "the key is required and missing")
 	case t == nil: // reported by the parser
 	case t.Kind != config.String:
@@ -144,11 +151,8 @@ func (s *Sources) DecodeNode(d *config.Decoder, n *config.Node) {
 				continue
 			}
 			c := k.make()
-			before := len(d.Problems)
 			d.Struct(rest, k.shape(), c)
-			if len(d.Problems) == before {
-				c.check(d, rest)
-			}
+			c.check(d, rest)
 			*s = append(*s, Source{Name: name, Type: word, Config: c})
 		}
 	})
@@ -165,11 +169,8 @@ func (s *Sinks) DecodeNode(d *config.Decoder, n *config.Node) {
 				continue
 			}
 			sink := Sink{Name: name, Type: word, Config: k.make()}
-			before := len(d.Problems)
 			d.Struct(rest, k.shape(), &sink, sink.Config)
-			if len(d.Problems) == before {
-				sink.Config.check(d, rest)
-			}
+			sink.Config.check(d, rest)
 			*s = append(*s, sink)
 		}
 	})

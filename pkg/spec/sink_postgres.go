@@ -50,7 +50,7 @@ func (c *PostgresSink) secrets() []config.Secret { return []config.Secret{c.URL}
 
 func (c *PostgresSink) check(d *config.Decoder, n *config.Node) {
 	checkPostgresURL(d, n.Get("url"), c.URL)
-	if !strings.Contains(c.Table, "{table}") {
+	if c.Table != "" && !strings.Contains(c.Table, "{table}") {
 		d.Problem(n.Get("name"), `the name must contain {table}: "{schema}_{table}"`)
 	}
 	if rest := strings.NewReplacer("{schema}", "", "{table}", "").Replace(c.Table); strings.ContainsAny(rest, "{}") {

@@ -22,7 +22,7 @@ func (c *GeneratorSource) Parallelism() int { return c.Readers }
 func (c *GeneratorSource) secrets() []config.Secret { return nil }
 
 func (c *GeneratorSource) check(d *config.Decoder, n *config.Node) {
-	if c.Deletes > 0 && c.Keys == 0 {
+	if keys := n.Get("keys"); c.Deletes > 0 && keys != nil && keys.Text == "0" {
 		d.Problem(n.Get("deletes"), "deletes need a bounded number of keys: set keys above 0")
 	}
 	if c.Keys > 0 && int64(c.Readers) > c.Keys {

@@ -173,8 +173,12 @@ func (t Tables) Match(schema, table string) bool {
 
 func (t Tables) check(d *config.Decoder, n *config.Node) {
 	seen := make(map[string]bool)
-	in := false
+	in := len(t) == 0
 	for i, p := range t {
+		if p.text == "" {
+			in = true // what it was meant to be is not known
+			continue
+		}
 		if seen[p.text] {
 			d.Problem(n.Items[i], "the pattern is there twice")
 		}
