@@ -10,12 +10,11 @@ remedy=$1
 shift
 
 fingerprints() {
-    git ls-files -z --cached --others --exclude-standard -- "${GEN_PATHS[@]}" |
+    git ls-files -z --cached --others --exclude-standard -- docs schemas pkg services itest |
         sort -zu | while IFS= read -r -d '' file; do
-        [[ -f "$file" ]] && sha256sum "$file"
+        if [[ -f "$file" ]]; then sha256sum "$file"; fi
     done
 }
-GEN_PATHS=(docs schemas pkg services itest)
 
 before="$(fingerprints)"
 "$@"
