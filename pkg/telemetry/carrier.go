@@ -1,0 +1,54 @@
+package telemetry
+
+import (
+	"context"
+	"strings"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// carrier reads and writes headers whose keys are used as they are, as on NATS.
+type carrier map[string][]string
+
+// Get returns the first value of a key. Keys in another letter case are found too: other programs may have written them.
+func (c carrier) Get(key string) string {
+	if v := c[key]; len(v) > 0 {
+		return v[0]
+	}
+	for k, v := range c {
+		if len(v) > 0 && strings.EqualFold(k, key) {
+			return v[0]
+		}
+	}
+	return ""
+}
+
+// Set gives a key one value.
+func (c carrier) Set(key, value string) { c[key] = []string{value} }
+
+// Keys returns the keys in no order.
+func (c carrier) Keys() []string {
+	keys := make([]string, 0, len(c))
+	for k := range c {
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// Inject writes the W3C trace context of ctx into headers. Without a span in ctx the headers stay as they are.
+func Inject(ctx context.Context, headers map[string][]string) {
+	propagation.TraceContext{}.Inject(ctx, carrier(headers))
+}
+
+// Extract returns ctx with the trace context found in headers, or ctx itself.
+func Extract(ctx context.Context, headers map[string][]string) context.Context {
+	return propagation.TraceContext{}.Extract(ctx, carrier(headers))
+}
+
+// LinkOf returns a link to the span that wrote the headers. A batch has many producers, so it links them instead of being
+// nested in one.
+func LinkOf(headers map[string][]string) (trace.Link, bool) {
+	sc := trace.SpanContextFromContext(Extract(context.Background(), headers))
+	return trace.Link{SpanContext: sc}, sc.IsValid()
+}
