@@ -89,11 +89,8 @@ func (c *Conn) EnsureBase(ctx context.Context, cfg BaseConfig) error {
 	} {
 		kc.Replicas = replicas
 		kc.Metadata = map[string]string{"weir": "base"}
-		ctx, cancel := c.ctl.begin(ctx)
-		_, err := c.ctl.js.CreateOrUpdateKeyValue(ctx, kc)
-		cancel()
-		if err != nil {
-			return fmt.Errorf("ensure bucket %s: %w", kc.Bucket, c.denied.explain(foreign(err),
+		if err := c.ensureBucket(ctx, kc); err != nil {
+			return fmt.Errorf("ensure bucket %s: %w", kc.Bucket, c.denied.explain(err,
 				"$JS.API.STREAM.UPDATE.KV_"+kc.Bucket, "$JS.API.STREAM.CREATE.KV_"+kc.Bucket))
 		}
 	}
@@ -103,11 +100,24 @@ func (c *Conn) EnsureBase(ctx context.Context, cfg BaseConfig) error {
 // ensureStream creates a stream or updates its configuration. Two processes that create the same one at once both
 // succeed, because equal configurations are the same request to the server.
 func (c *Conn) ensureStream(ctx context.Context, sc jetstream.StreamConfig) error {
-	ctx, cancel := c.ctl.begin(ctx)
-	defer cancel()
-	if _, err := c.ctl.js.CreateOrUpdateStream(ctx, sc); err != nil {
+	s, ctx, cancel, err := c.ctl.limit(ctx)
+	if err == nil {
+		defer cancel()
+		_, err = s.js.CreateOrUpdateStream(ctx, sc)
+	}
+	if err != nil {
 		return fmt.Errorf("ensure stream %s: %w", sc.Name, c.denied.explain(foreign(err),
 			"$JS.API.STREAM.UPDATE."+sc.Name, "$JS.API.STREAM.CREATE."+sc.Name))
 	}
 	return nil
+}
+
+func (c *Conn) ensureBucket(ctx context.Context, kc jetstream.KeyValueConfig) error {
+	s, ctx, cancel, err := c.ctl.limit(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	_, err = s.js.CreateOrUpdateKeyValue(ctx, kc)
+	return foreign(err)
 }

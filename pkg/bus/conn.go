@@ -48,12 +48,14 @@ type Conn struct {
 	log  *slog.Logger
 	ctl  *link
 
-	mu        sync.Mutex
+	lanes     sync.Mutex // also held while a lane is dialled
 	closed    bool
 	receiving []*lane
 	sending   []*lane
-	hooks     map[int]func()
-	nextHook  int
+
+	mu       sync.Mutex
+	hooks    map[int]func()
+	nextHook int
 
 	denied denials
 }
@@ -87,11 +89,6 @@ func Connect(ctx context.Context, opts Options) (*Conn, error) {
 			"url", c.where())
 	}
 	c.ctl = ctl
-	if _, err := ctl.nc.RTT(); err != nil {
-		c.Close()
-		return nil, fault.Wrap(fmt.Errorf("connect to NATS: %w", foreign(err)), fault.BusUnreachable, opts.Name,
-			err.Error(), "url", c.where())
-	}
 	return c, nil
 }
 
@@ -111,31 +108,44 @@ func (c *Conn) where() string {
 
 // Close closes all connections. Publishers, receivers and watches end with [ErrClosed]. It may be called twice.
 func (c *Conn) Close() {
-	c.mu.Lock()
+	c.lanes.Lock()
 	c.closed = true
 	lanes := append(c.receiving, c.sending...)
 	c.receiving, c.sending = nil, nil
-	c.mu.Unlock()
+	c.lanes.Unlock()
 	for _, ln := range lanes {
 		ln.l.close()
 	}
-	if c.ctl != nil {
-		c.ctl.close()
-	}
+	c.ctl.close()
 }
 
 // MaxPayload is the server's max_payload in bytes; it bounds headers and data of one message together.
-func (c *Conn) MaxPayload() int64 { return c.ctl.nc.MaxPayload() }
+func (c *Conn) MaxPayload() int64 { return c.ctl.payload() }
 
 // ServerID is the id of the server the control connection is on; empty while disconnected. A restarted server has
 // another id.
-func (c *Conn) ServerID() string { return c.ctl.nc.ConnectedServerId() }
+func (c *Conn) ServerID() string {
+	s, err := c.ctl.session()
+	if err != nil {
+		return ""
+	}
+	return s.nc.ConnectedServerId()
+}
 
-// ServerVersion is the version of the server the control connection is on, such as "2.15.2".
-func (c *Conn) ServerVersion() string { return c.ctl.nc.ConnectedServerVersion() }
+// ServerVersion is the version of the server the control connection is on, such as "2.15.2"; empty while disconnected.
+func (c *Conn) ServerVersion() string {
+	s, err := c.ctl.session()
+	if err != nil {
+		return ""
+	}
+	return s.nc.ConnectedServerVersion()
+}
 
-// Connected reports whether the control connection is up at this moment.
-func (c *Conn) Connected() bool { return c.ctl.nc.IsConnected() }
+// Connected reports whether the control connection is up, as far as is known.
+func (c *Conn) Connected() bool {
+	_, err := c.ctl.session()
+	return err == nil
+}
 
 // OnReconnect registers f to be called in its own goroutine each time the control connection is back, and returns the
 // function that takes it off again. After a reconnect memory streams may be gone and watches start anew.
@@ -160,31 +170,22 @@ func (c *Conn) runHooks() {
 	}
 }
 
-// dial opens one NATS connection of the given purpose.
-func (c *Conn) dial(ctx context.Context, purpose string, reconnected func()) (*link, error) {
-	l := newLink()
+// dial opens a link of the given purpose.
+func (c *Conn) dial(ctx context.Context, purpose string, back func()) (*link, error) {
 	log := c.log.With("connection", purpose)
+	return newLink(ctx, func(ctx context.Context, closed nats.ConnHandler) (*nats.Conn, error) {
+		return c.connect(ctx, purpose, log, closed)
+	}, log, back)
+}
+
+// connect opens one NATS connection, which is never reconnected.
+func (c *Conn) connect(ctx context.Context, purpose string, log *slog.Logger, closed nats.ConnHandler) (*nats.Conn, error) {
 	opts := []nats.Option{
 		nats.Name(c.opts.Name + " " + purpose),
-		nats.MaxReconnects(-1),
-		nats.CustomReconnectDelay(reconnectDelay),
-		// Nothing is kept for later while disconnected: a write is either sent now or known not to be sent. A buffered
-		// one would be sent behind writes whose fate the caller has already settled.
-		nats.ReconnectBufSize(-1),
+		nats.NoReconnect(),
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			l.breakNow()
-			if err != nil {
-				log.Warn("connection lost", "error", err.Error())
-			}
-		}),
-		nats.ReconnectHandler(func(nc *nats.Conn) {
-			log.Info("connection back", "server", nc.ConnectedServerName())
-			if reconnected != nil {
-				reconnected()
-			}
-		}),
+		nats.ClosedHandler(closed),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) { c.asyncError(log, sub, err) }),
 	}
 	if dl, ok := ctx.Deadline(); ok {
@@ -209,21 +210,13 @@ func (c *Conn) dial(ctx context.Context, purpose string, reconnected func()) (*l
 	if c.opts.InProcess != nil {
 		opts = append(opts, nats.InProcessServer(c.opts.InProcess))
 	}
-	nc, err := nats.Connect(c.opts.URL, opts...)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.bind(nc); err != nil {
-		nc.Close()
-		return nil, err
-	}
-	return l, nil
+	return nats.Connect(c.opts.URL, opts...)
 }
 
 // take hands out a place on a data connection; the returned function gives it back.
 func (c *Conn) take(ctx context.Context, pool *[]*lane, capacity int, purpose string) (*link, func(), error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.lanes.Lock()
+	defer c.lanes.Unlock()
 	if c.closed {
 		return nil, nil, ErrClosed
 	}
@@ -244,8 +237,8 @@ func (c *Conn) take(ctx context.Context, pool *[]*lane, capacity int, purpose st
 	}
 	found.users++
 	return found.l, sync.OnceFunc(func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.lanes.Lock()
+		defer c.lanes.Unlock()
 		found.users--
 	}), nil
 }
@@ -266,10 +259,4 @@ func (c *Conn) asyncError(log *slog.Logger, sub *nats.Subscription, err error) {
 		subject = sub.Subject
 	}
 	log.Warn("asynchronous bus error", "error", err.Error(), "subject", subject)
-}
-
-// reconnectDelay grows from 50 ms to 2 s and is spread over half of that, so that a fleet does not return at once.
-func reconnectDelay(attempts int) time.Duration {
-	d := min(50*time.Millisecond<<min(max(attempts-1, 0), 6), 2*time.Second)
-	return d/2 + jitter(d/2)
 }

@@ -54,9 +54,12 @@ func (c *Conn) CreateData(ctx context.Context, cfg DataConfig) error {
 		// Writers send no message ids, so the window costs nothing; it just has to be short enough to be valid.
 		Replicas: max(cfg.Replicas, 1), AllowDirect: true, Metadata: meta,
 	}
-	ctx, cancel := c.ctl.begin(ctx)
-	defer cancel()
-	if _, err := c.ctl.js.CreateStream(ctx, sc); err != nil {
+	s, ctx, cancel, err := c.ctl.limit(ctx)
+	if err == nil {
+		defer cancel()
+		_, err = s.js.CreateStream(ctx, sc)
+	}
+	if err != nil {
 		return fmt.Errorf("create data stream %s: %w", name,
 			c.denied.explain(foreign(err), "$JS.API.STREAM.CREATE."+name))
 	}
@@ -99,10 +102,13 @@ func (c *Conn) DataFences(ctx context.Context, job string) ([]fence.Token, error
 }
 
 func (c *Conn) dataStreams(ctx context.Context, job string) ([]fence.Token, error) {
-	ctx, cancel := c.ctl.begin(ctx)
+	s, ctx, cancel, err := c.ctl.limit(ctx)
+	if err != nil {
+		return nil, err
+	}
 	defer cancel()
 	// The subject filter keeps other jobs out of the answer; a job's name is one whole token of it.
-	l := c.ctl.js.ListStreams(ctx, jetstream.WithStreamListSubject(subject("weir.data", EscapeToken(job), ">")))
+	l := s.js.ListStreams(ctx, jetstream.WithStreamListSubject(subject("weir.data", EscapeToken(job), ">")))
 	var found []fence.Token
 	for info := range l.Info() {
 		owner, f, ok := ParseDataStream(info.Config.Name)

@@ -73,14 +73,24 @@ const (
 // foreign turns an error of the client library or the server into ours, once, at the edge of the package. The text of
 // the original is kept; its type is not for callers.
 func foreign(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || isOurs(err) {
+		return err
 	}
 	kind := kindOf(err)
 	if kind == nil {
 		return err
 	}
 	return fmt.Errorf("%w: %w", kind, err)
+}
+
+// isOurs spares what has been translated already.
+func isOurs(err error) bool {
+	for _, ours := range []error{ErrUnknown, ErrDisconnected, ErrClosed} {
+		if errors.Is(err, ours) {
+			return true
+		}
+	}
+	return false
 }
 
 func kindOf(err error) error {
@@ -95,12 +105,11 @@ func kindOf(err error) error {
 		errors.Is(err, io.ErrClosedPipe), errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), isNetError(err):
 		// A write that failed half-way counts as sent.
 		return ErrUnknown
-	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionReconnecting),
-		errors.Is(err, nats.ErrNoServers):
+	case errors.Is(err, nats.ErrConnectionClosed):
+		// A request whose answer went down with its session; what was surely not sent is told apart before.
+		return ErrUnknown
+	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrBadSubscription):
 		return ErrDisconnected
-	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrBadSubscription),
-		errors.Is(err, nats.ErrConnectionDraining):
-		return ErrClosed
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):
 		return ErrNoResponders
 	case errors.Is(err, nats.ErrMaxPayload):

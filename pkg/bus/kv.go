@@ -248,9 +248,12 @@ func sortEntries(es []Entry) {
 
 // directLast reads the last message of a subject.
 func (l *link) directLast(ctx context.Context, stream, subject string) (*nats.Msg, error) {
-	ctx, cancel := l.begin(ctx)
+	s, ctx, cancel, err := l.limit(ctx)
+	if err != nil {
+		return nil, err
+	}
 	defer cancel()
-	m, err := l.nc.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream+"."+subject, nil)
+	m, err := s.nc.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream+"."+subject, nil)
 	if err != nil {
 		return nil, foreign(err)
 	}
@@ -269,21 +272,24 @@ var errTooMany = fmt.Errorf("%w: more than %d subjects match", ErrTooBig, multiL
 
 // directMulti reads the last message of every subject that matches, as one snapshot isolated from writes.
 func (l *link) directMulti(ctx context.Context, stream string, subjects []string) ([]*nats.Msg, error) {
-	ctx, cancel := l.begin(ctx)
+	s, ctx, cancel, err := l.limit(ctx)
+	if err != nil {
+		return nil, err
+	}
 	defer cancel()
 	body, err := json.Marshal(map[string]any{"multi_last": subjects})
 	if err != nil {
 		return nil, err
 	}
-	inbox, broken := l.nc.NewInbox(), l.unbroken()
+	inbox := s.nc.NewInbox()
 	replies := make(chan *nats.Msg, multiLastLimit+16)
-	sub, err := l.nc.ChanSubscribe(inbox, replies)
+	sub, err := s.nc.ChanSubscribe(inbox, replies)
 	if err != nil {
 		return nil, foreign(err)
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, body); err != nil {
-		return nil, foreign(err)
+	if err := s.publish(&nats.Msg{Subject: "$JS.API.DIRECT.GET." + stream, Reply: inbox, Data: body}); err != nil {
+		return nil, err
 	}
 	var found []*nats.Msg
 	for {
@@ -309,10 +315,8 @@ func (l *link) directMulti(ctx context.Context, stream string, subjects []string
 			default:
 				return nil, fmt.Errorf("direct get refused: %s %s", status, m.Header.Get("Description"))
 			}
-		case <-broken:
-			return nil, fmt.Errorf("%w: connection lost", ErrUnknown)
 		case <-ctx.Done():
-			return nil, foreign(ctx.Err())
+			return nil, foreign(context.Cause(ctx))
 		}
 	}
 }

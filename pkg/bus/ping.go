@@ -3,8 +3,8 @@ package bus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/micro"
@@ -20,7 +20,7 @@ func (c *Conn) ServePing(node, version string, meta map[string]string) (stop fun
 	if err != nil {
 		return nil, fmt.Errorf("serve ping of %s: %w", node, err)
 	}
-	svc, err := micro.AddService(c.ctl.nc, micro.Config{
+	p := &pinger{c: c, cfg: micro.Config{
 		Name: "weir", Version: version, Description: "Weir node " + node, Metadata: meta, QueueGroupDisabled: true,
 		Endpoint: &micro.EndpointConfig{
 			Subject: PingSubject(node), QueueGroupDisabled: true,
@@ -28,24 +28,69 @@ func (c *Conn) ServePing(node, version string, meta map[string]string) (stop fun
 				_ = r.Respond(body) // the asker's time-out covers a lost answer
 			}),
 		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("serve ping of %s: %w", node, foreign(err))
+	}}
+	if err := p.add(); err != nil {
+		return nil, fmt.Errorf("serve ping of %s: %w", node, err)
 	}
-	return svc.Stop, nil
+	cancel := c.OnReconnect(func() {
+		if err := p.add(); err != nil {
+			c.log.Warn("liveness endpoint not served", "node", node, "error", err.Error())
+		}
+	})
+	return func() error {
+		cancel()
+		return p.stop()
+	}, nil
+}
+
+// pinger is a node's liveness endpoint; each session of the control connection needs it anew.
+type pinger struct {
+	c   *Conn
+	cfg micro.Config
+
+	mu      sync.Mutex
+	s       *session
+	svc     micro.Service
+	stopped bool
+}
+
+func (p *pinger) add() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, err := p.c.ctl.session()
+	if err != nil || p.stopped || s == p.s {
+		return err
+	}
+	svc, err := micro.AddService(s.nc, p.cfg)
+	if err != nil {
+		return foreign(err)
+	}
+	p.s, p.svc = s, svc
+	return nil
+}
+
+func (p *pinger) stop() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopped = true
+	if p.s.life.Err() != nil {
+		return nil // ended with its session
+	}
+	return foreign(p.svc.Stop())
 }
 
 // Ping asks a node whether it lives. [ErrNoResponders] comes at once and means that no connection listens for the node;
 // [ErrUnknown] means that one does and did not answer in time.
 func (c *Conn) Ping(ctx context.Context, node string) error {
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
-	defer cancel()
-	_, err := c.ctl.nc.RequestWithContext(ctx, PingSubject(node), nil)
-	if err = foreign(err); err == nil || errors.Is(err, ErrNoResponders) {
-		if err != nil {
-			return fmt.Errorf("ping %s: %w", node, err)
-		}
-		return nil
+	ctx, stop := context.WithTimeout(ctx, pingTimeout)
+	defer stop()
+	s, ctx, cancel, err := c.ctl.limit(ctx)
+	if err == nil {
+		defer cancel()
+		_, err = s.nc.RequestWithContext(ctx, PingSubject(node), nil)
 	}
-	return fmt.Errorf("ping %s: %w", node, c.denied.explain(err, PingSubject(node)))
+	if err != nil {
+		return fmt.Errorf("ping %s: %w", node, c.denied.explain(foreign(err), PingSubject(node)))
+	}
+	return nil
 }

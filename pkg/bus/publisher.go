@@ -48,15 +48,17 @@ func (c PublisherConfig) withDefaults() PublisherConfig {
 type Publisher struct {
 	l       *link
 	cfg     PublisherConfig
-	prefix  string
-	sub     *nats.Subscription
 	release []func()
 
 	sendMu sync.Mutex // held from numbering a message to having handed it to the connection: keeps the order
+	prefix string
+	sub    *nats.Subscription
+	unhook func() bool
 
 	through atomic.Uint64 // all messages up to this number are stored
 
 	mu       sync.Mutex
+	s        *session   // written with sendMu held too
 	flight   []inFlight // messages through+1 .. next-1
 	next     uint64
 	bytes    int64
@@ -65,8 +67,6 @@ type Publisher struct {
 	waiting  int
 	timer    *time.Timer
 	advanced chan struct{}
-	done     chan struct{}
-	closed   bool
 }
 
 // inFlight is a message that was sent and whose place in the order is not yet freed.
@@ -84,32 +84,50 @@ func (c *Conn) NewPublisher(ctx context.Context, cfg PublisherConfig) (*Publishe
 		return nil, fmt.Errorf("open publisher: %w", err)
 	}
 	p := &Publisher{
-		l: l, cfg: cfg.withDefaults(), prefix: l.nc.NewInbox() + ".",
-		next: 1, changed: make(chan struct{}), advanced: make(chan struct{}, 1), done: make(chan struct{}),
+		l: l, cfg: cfg.withDefaults(), next: 1,
+		changed: make(chan struct{}), advanced: make(chan struct{}, 1),
 	}
 	p.release = []func(){release, c.denied.watch(p)}
 	p.timer = time.AfterFunc(p.cfg.AckTimeout, p.onTimer)
 	p.timer.Stop()
-	if p.sub, err = l.nc.Subscribe(p.prefix+"*", p.onAck); err != nil {
-		p.giveBack()
-		return nil, fmt.Errorf("open publisher: %w", foreign(err))
-	}
-	// An acknowledgement must never be dropped on this side; their number is bounded by MaxInFlight.
-	if err := p.sub.SetPendingLimits(-1, -1); err != nil {
+	if err := p.bind(); err != nil {
 		p.Close()
-		return nil, fmt.Errorf("open publisher: %w", foreign(err))
+		return nil, fmt.Errorf("open publisher: %w", err)
 	}
-	go p.watchLink(l.unbroken())
 	return p, nil
 }
 
+// bind listens for acknowledgements on the current session. sendMu is held, or nobody knows p yet; nothing is under way.
+func (p *Publisher) bind() error {
+	s, err := p.l.session()
+	if err != nil {
+		return err
+	}
+	prefix := s.nc.NewInbox() + "."
+	sub, err := s.nc.Subscribe(prefix+"*", func(m *nats.Msg) { p.onAck(m, prefix) })
+	if err != nil {
+		return foreign(err)
+	}
+	// An acknowledgement must never be dropped on this side; their number is bounded by MaxInFlight.
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		return foreign(err)
+	}
+	p.mu.Lock()
+	p.s = s
+	p.mu.Unlock()
+	p.prefix, p.sub = prefix, sub
+	p.unhook = context.AfterFunc(s.life, func() { p.onBroken(s) })
+	return nil
+}
+
 // Publish sends one message and returns its number without waiting for the acknowledgement. It blocks while the bounds
-// are reached, until ctx ends. Header and data are read before Publish returns; the caller may reuse them afterwards. A
-// message that is too big ([ErrTooBig]) or a ctx that ends while waiting for room does not end the publisher; nothing
-// was sent then.
+// are reached, until ctx ends. Header and data are read before Publish returns; the caller may reuse them afterwards.
+//
+// Three failures do not end the publisher, because nothing was sent and no number was given: a message that is too big
+// ([ErrTooBig]), a ctx that ends while waiting for room, and no connection while nothing is under way ([ErrDisconnected]).
 func (p *Publisher) Publish(ctx context.Context, subject string, h Header, data []byte) (uint64, error) {
-	if size := int64(len(data)) + headerSize(h); size > p.l.nc.MaxPayload() {
-		return 0, fmt.Errorf("%w: %d bytes for %s, the server takes %d", ErrTooBig, size, subject, p.l.nc.MaxPayload())
+	if size, most := int64(len(data))+headerSize(h), p.l.payload(); size > most {
+		return 0, fmt.Errorf("%w: %d bytes for %s, the server takes %d", ErrTooBig, size, subject, most)
 	}
 	p.sendMu.Lock()
 	defer p.sendMu.Unlock()
@@ -119,8 +137,8 @@ func (p *Publisher) Publish(ctx context.Context, subject string, h Header, data 
 	}
 	reply := p.prefix + strconv.FormatUint(n, 36)
 	m := nats.Msg{Subject: subject, Reply: reply, Header: nats.Header(h), Data: data}
-	if err := p.l.nc.PublishMsg(&m); err != nil {
-		p.fail(fmt.Errorf("publish message %d to %s: %w", n, subject, foreign(err)))
+	if err := p.s.publish(&m); err != nil {
+		p.fail(fmt.Errorf("publish message %d to %s: %w", n, subject, err))
 		return 0, p.Err()
 	}
 	return n, nil
@@ -135,6 +153,19 @@ func (p *Publisher) admit(ctx context.Context, subject string, size int64) (uint
 	})
 	if err != nil {
 		return 0, err
+	}
+	if p.s.life.Err() != nil {
+		// The next session. Nothing is under way: otherwise the loss would have ended the publisher.
+		p.brokenLocked()
+		if p.err != nil {
+			return 0, p.err
+		}
+		p.mu.Unlock()
+		err := p.bind()
+		p.mu.Lock()
+		if err != nil {
+			return 0, fmt.Errorf("publish to %s: %w", subject, err)
+		}
 	}
 	now := time.Now()
 	if len(p.flight) == 0 {
@@ -185,8 +216,8 @@ func (p *Publisher) wake() {
 
 var ackError = []byte(`"error":`)
 
-func (p *Publisher) onAck(m *nats.Msg) {
-	n, err := strconv.ParseUint(m.Subject[len(p.prefix):], 36, 64)
+func (p *Publisher) onAck(m *nats.Msg, prefix string) {
+	n, err := strconv.ParseUint(m.Subject[len(prefix):], 36, 64)
 	if err != nil {
 		return // not one of our replies
 	}
@@ -245,22 +276,20 @@ func (p *Publisher) onTimer() {
 		p.through.Load()+1, head.subject, ErrUnknown, p.cfg.AckTimeout))
 }
 
-// watchLink ends the publisher at a loss of the connection when something was under way: the acknowledgement, if there
-// is one, will never arrive. With nothing under way the publisher lives on.
-func (p *Publisher) watchLink(broken <-chan struct{}) {
-	for {
-		select {
-		case <-broken:
-			broken = p.l.unbroken()
-			p.mu.Lock()
-			if n := len(p.flight); n > 0 {
-				p.failLocked(fmt.Errorf("publish message %d to %s: %w: connection lost with %d messages under way",
-					p.through.Load()+1, p.flight[0].subject, ErrUnknown, n))
-			}
-			p.mu.Unlock()
-		case <-p.done:
-			return
-		}
+// onBroken ends the publisher at the end of its session when something is under way: the acknowledgement, if there is
+// one, will never arrive. With nothing under way the publisher lives on.
+func (p *Publisher) onBroken(s *session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.s == s {
+		p.brokenLocked()
+	}
+}
+
+func (p *Publisher) brokenLocked() {
+	if n := len(p.flight); n > 0 {
+		p.failLocked(fmt.Errorf("publish message %d to %s: %w: connection lost with %d messages under way",
+			p.through.Load()+1, p.flight[0].subject, ErrUnknown, n))
 	}
 }
 
@@ -347,23 +376,18 @@ func (p *Publisher) Flush(ctx context.Context) error {
 }
 
 // Close ends the publisher without waiting; what is under way is left to its fate. Call Flush first to wait. It may be
-// called twice.
+// called twice, also while Publish blocks.
 func (p *Publisher) Close() {
-	p.mu.Lock()
-	if !p.closed {
-		p.closed = true
-		p.failLocked(ErrClosed)
-		close(p.done)
-	}
-	p.mu.Unlock()
-	p.giveBack()
-}
-
-func (p *Publisher) giveBack() {
+	p.fail(ErrClosed)
+	p.sendMu.Lock()
+	defer p.sendMu.Unlock()
 	if p.sub != nil {
+		p.unhook()
 		_ = p.sub.Unsubscribe() // fails only when the connection is closed, which ends it as well
+		p.sub = nil
 	}
 	for _, f := range p.release {
 		f()
 	}
+	p.release = nil
 }

@@ -32,6 +32,7 @@ const (
 type puller struct {
 	l         *link
 	next      string // API subject of the consumer
+	s         *session
 	inbox     string
 	sub       *nats.Subscription
 	msgs      chan *nats.Msg
@@ -40,7 +41,6 @@ type puller struct {
 	bytes     int
 	heartbeat time.Duration
 	timer     *time.Timer
-	broken    <-chan struct{}
 
 	open      bool // a pull is outstanding
 	number    uint64
@@ -62,9 +62,8 @@ var errIdle = errors.New("idle")
 
 func newPuller(l *link, stream, consumer string, batch, bytes int, heartbeat time.Duration) (*puller, error) {
 	p := &puller{
-		l: l, next: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer, inbox: l.nc.NewInbox() + ".",
-		batch: batch, bytes: max(bytes, int(l.nc.MaxPayload())+pullSlack), heartbeat: heartbeat,
-		broken: l.unbroken(),
+		l: l, next: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer,
+		batch: batch, bytes: max(bytes, int(l.payload())+pullSlack), heartbeat: heartbeat,
 	}
 	var err error
 	p.body, err = json.Marshal(pullRequest{
@@ -73,14 +72,35 @@ func newPuller(l *link, stream, consumer string, batch, bytes int, heartbeat tim
 	if err != nil {
 		return nil, err
 	}
-	// One pull's messages and the status messages of an unread one always fit, so that the client never drops any.
-	p.msgs = make(chan *nats.Msg, batch+64)
-	if p.sub, err = l.nc.ChanSubscribe(p.inbox+"*", p.msgs); err != nil {
-		return nil, foreign(err)
+	if err := p.bind(); err != nil {
+		return nil, err
 	}
 	p.timer = time.NewTimer(time.Hour)
 	p.timer.Stop()
 	return p, nil
+}
+
+// bind subscribes on the current session. What the last session brought and nobody has read yet stays in order before
+// what this one brings.
+func (p *puller) bind() error {
+	s, err := p.l.session()
+	if err != nil {
+		return err
+	}
+	// One pull's messages and the status messages of an unread one always fit, so that the client never drops any.
+	msgs := make(chan *nats.Msg, 2*p.batch+64)
+	for len(p.msgs) > 0 {
+		if m := <-p.msgs; m != nil {
+			msgs <- m
+		}
+	}
+	inbox := s.nc.NewInbox() + "."
+	sub, err := s.nc.ChanSubscribe(inbox+"*", msgs)
+	if err != nil {
+		return foreign(err)
+	}
+	p.s, p.msgs, p.inbox, p.sub, p.open = s, msgs, inbox, sub, false
+	return nil
 }
 
 func (p *puller) close() {
@@ -106,20 +126,15 @@ func (p *puller) fetch(ctx context.Context) (*nats.Msg, error) {
 			case m = <-p.msgs:
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
-			case <-p.broken:
-				p.broken = p.l.unbroken()
-				p.open = false
-				return nil, fmt.Errorf("%w: connection lost", ErrStalled)
+			case <-p.s.life.Done():
+				return nil, p.interrupted()
 			case <-p.timer.C:
 				p.open = false
-				if p.l.nc.IsClosed() {
-					return nil, ErrClosed
-				}
 				return nil, fmt.Errorf("%w for %s", ErrStalled, missedHeartbeats*p.heartbeat)
 			}
 		}
-		if m == nil {
-			return nil, ErrClosed
+		if m == nil { // the library closes the channel with the connection
+			return nil, p.interrupted()
 		}
 		if m.Reply != "" || m.Header.Get("Status") == "" {
 			p.account(m)
@@ -131,17 +146,26 @@ func (p *puller) fetch(ctx context.Context) (*nats.Msg, error) {
 	}
 }
 
+// interrupted binds to the next session if there is one, and says ErrStalled, because messages may have been under way;
+// without one ErrDisconnected, or ErrClosed. Until it succeeds it is asked again.
+func (p *puller) interrupted() error {
+	p.open = false
+	if err := p.bind(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: connection lost", ErrStalled)
+}
+
 func (p *puller) ask() error {
 	select {
-	case <-p.broken:
-		// The interruption may have swallowed messages; say so before going on.
-		p.broken = p.l.unbroken()
-		return fmt.Errorf("%w: connection lost", ErrStalled)
+	case <-p.s.life.Done():
+		return p.interrupted()
 	default:
 	}
 	p.number++
-	if err := p.l.nc.PublishRequest(p.next, p.inbox+strconv.FormatUint(p.number, 36), p.body); err != nil {
-		return foreign(err)
+	reply := p.inbox + strconv.FormatUint(p.number, 36)
+	if err := p.s.publish(&nats.Msg{Subject: p.next, Reply: reply, Data: p.body}); err != nil {
+		return err
 	}
 	p.open, p.received, p.left, p.leftBytes = true, false, p.batch, p.bytes
 	return nil

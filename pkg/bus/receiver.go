@@ -42,6 +42,7 @@ type Receiver struct {
 	created  time.Time // of the stream
 	lastSeq  uint64    // highest stream sequence received
 	consumed uint64    // last consumer sequence received
+	doubt    error     // what made loss possible, until examine has decided
 	closed   bool
 }
 
@@ -56,7 +57,7 @@ type Delivery struct {
 	// happens only when somebody meddles with the consumer.
 	Redelivered bool
 
-	nc    *nats.Conn
+	l     *link
 	reply string
 }
 
@@ -64,7 +65,7 @@ var ackBody = []byte("+ACK")
 
 // Ack tells the server to drop the message. It does not wait and cannot fail: a lost acknowledgement only leaves the
 // message in a stream that is deleted with its attempt.
-func (d *Delivery) Ack() { _ = d.nc.Publish(d.reply, ackBody) }
+func (d *Delivery) Ack() { _ = d.l.publish(d.reply, "", ackBody) }
 
 // OpenReceiver makes the subtask's consumer, or takes over the one that exists, and is ready to read.
 //
@@ -87,10 +88,13 @@ func (c *Conn) openReceiver(ctx context.Context, cfg ReceiverConfig) (*Receiver,
 	if err != nil {
 		return nil, gone(c.denied.explain(err, "$JS.API.STREAM.INFO."+stream))
 	}
-	octx, cancel := c.ctl.begin(ctx)
+	s, octx, cancel, err := c.ctl.limit(ctx)
+	if err != nil {
+		return nil, err
+	}
 	defer cancel()
 	filter := DataFilter(cfg.Job, cfg.Fence, cfg.Subtask)
-	cons, err := c.ctl.js.CreateOrUpdateConsumer(octx, stream, jetstream.ConsumerConfig{
+	cons, err := s.js.CreateOrUpdateConsumer(octx, stream, jetstream.ConsumerConfig{
 		Durable:       name,
 		Description:   "Weir: all channels into " + cfg.Subtask.String(),
 		FilterSubject: filter,
@@ -125,26 +129,29 @@ func (c *Conn) openReceiver(ctx context.Context, cfg ReceiverConfig) (*Receiver,
 // Next returns the next message and blocks until there is one.
 //
 // After missed heartbeats or a lost connection it looks at stream and consumer: [ErrStreamGone] when one is gone, was
-// made anew, or has gone back; [ErrStalled] when messages were delivered that never arrived, or when the server gives no
-// answer; otherwise nothing is missing and it reads on. After ErrStalled Next may be called again. Other errors are
-// final: [ErrClosed], [ErrTooBig], ctx's.
+// made anew, or has gone back; [ErrStalled] when messages were delivered that have not arrived, or when the server gives no
+// answer; otherwise nothing is missing and it reads on. After ErrStalled Next may be called again and looks again first.
+// ctx's error changes nothing either. Others are final: [ErrClosed], [ErrTooBig].
 func (r *Receiver) Next(ctx context.Context) (*Delivery, error) {
 	for {
 		if r.closed {
 			return nil, ErrClosed
+		}
+		if r.doubt != nil {
+			if err := r.examine(ctx); err != nil {
+				return nil, fmt.Errorf("receive from %s: %w", r.stream, err)
+			}
+			r.doubt = nil
 		}
 		m, err := r.pull.fetch(ctx)
 		switch {
 		case err == nil:
 			return r.accept(m)
 		case errors.Is(err, errIdle):
-			continue
 		case errors.Is(err, ErrNotFound):
 			return nil, fmt.Errorf("receive from %s: %w: %w", r.stream, ErrStreamGone, err)
 		case errors.Is(err, ErrStalled), errors.Is(err, ErrDisconnected):
-			if err := r.examine(ctx, err); err != nil {
-				return nil, fmt.Errorf("receive from %s: %w", r.stream, err)
-			}
+			r.doubt = err
 		default:
 			return nil, fmt.Errorf("receive from %s: %w", r.stream, err)
 		}
@@ -160,20 +167,37 @@ func (r *Receiver) accept(m *nats.Msg) (*Delivery, error) {
 	r.lastSeq = max(r.lastSeq, md.streamSeq)
 	return &Delivery{
 		Subject: m.Subject, Header: Header(m.Header), Data: m.Data, Seq: md.streamSeq, Redelivered: md.delivered > 1,
-		nc: r.l.nc, reply: m.Reply,
+		l: r.l, reply: m.Reply,
 	}, nil
 }
 
-// examine decides what a silence meant. nil: nothing is lost.
-func (r *Receiver) examine(ctx context.Context, cause error) error {
-	ctx, cancel := context.WithTimeout(ctx, missedHeartbeats*r.cfg.Heartbeat)
+// examine decides what a silence meant; nil: nothing is lost. Without a connection it tries again for as long as three
+// heartbeats, then says ErrStalled.
+func (r *Receiver) examine(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, missedHeartbeats*r.cfg.Heartbeat)
 	defer cancel()
+	for {
+		err := r.compare(limited)
+		if err == nil || errors.Is(err, ErrStreamGone) || errors.Is(err, ErrClosed) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !pause(limited, r.cfg.Heartbeat/10) {
+			return fmt.Errorf("%w: %w: %w", ErrStalled, r.doubt, err)
+		}
+	}
+}
+
+// compare holds what the server says about stream and consumer against what was received.
+func (r *Receiver) compare(ctx context.Context) error {
 	info, err := r.l.streamInfo(ctx, r.stream)
 	if errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("%w: %w", ErrStreamGone, err)
 	}
 	if err != nil {
-		return r.silent(ctx, cause, err)
+		return err
 	}
 	if !info.Created.Equal(r.created) {
 		return fmt.Errorf("%w: the stream was made anew at %s", ErrStreamGone, info.Created.Format(time.RFC3339Nano))
@@ -187,22 +211,14 @@ func (r *Receiver) examine(ctx context.Context, cause error) error {
 		return fmt.Errorf("%w: %w", ErrStreamGone, err)
 	}
 	if err != nil {
-		return r.silent(ctx, cause, err)
+		return err
 	}
 	// What was delivered into a connection that broke never arrives and is not repeated. Messages that wait unread on
 	// this side are not missing.
 	if missing := int64(ci.Delivered.Consumer) - int64(r.consumed) - int64(len(r.pull.msgs)); missing > 0 {
-		return fmt.Errorf("%w: %d messages delivered and not received: %w", ErrStalled, missing, cause)
+		return fmt.Errorf("%d messages delivered and not received", missing)
 	}
 	return nil
-}
-
-// silent paces a caller that asks again at once while there is no connection.
-func (r *Receiver) silent(ctx context.Context, cause, err error) error {
-	if errors.Is(err, ErrDisconnected) {
-		<-ctx.Done()
-	}
-	return fmt.Errorf("%w: %w: %w", ErrStalled, cause, err)
 }
 
 // Buffered is the number of messages received and not yet taken by Next.

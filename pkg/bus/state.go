@@ -42,7 +42,7 @@ func (c *Conn) PutState(ctx context.Context, subject string, data []byte) (State
 		return StateRef{}, fmt.Errorf("put state %s: %w", subject, err)
 	}
 	defer p.Close()
-	size := int(min(partSize, p.l.nc.MaxPayload()-partReserve))
+	size := int(min(partSize, p.l.payload()-partReserve))
 	n := 0
 	for rest := data; n == 0 || len(rest) > 0; n++ {
 		part := rest[:min(size, len(rest))]

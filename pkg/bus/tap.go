@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go"
@@ -18,6 +19,7 @@ type Message struct {
 // refuses a second consumer; it disturbs nobody and may miss messages.
 type Tap struct {
 	l    *link
+	s    *session
 	sub  *nats.Subscription
 	msgs chan *nats.Msg
 }
@@ -32,31 +34,47 @@ func (c *Conn) Tap(ctx context.Context, subject string) (*Tap, error) {
 		return nil, fmt.Errorf("tap %s: %w", subject, foreign(err))
 	}
 	t := &Tap{l: l, msgs: make(chan *nats.Msg, tapBuffer)}
-	if t.sub, err = l.nc.ChanSubscribe(subject, t.msgs); err != nil {
+	if err := t.bind(ctx, subject); err != nil {
 		l.close()
-		return nil, fmt.Errorf("tap %s: %w", subject, foreign(err))
-	}
-	// The subscription is in force when the server has answered something sent after it.
-	fctx, cancel := context.WithTimeout(ctx, opTimeout)
-	defer cancel()
-	if err := l.nc.FlushWithContext(fctx); err != nil {
-		l.close()
-		return nil, fmt.Errorf("tap %s: %w", subject, c.denied.explain(foreign(err), subject))
+		return nil, fmt.Errorf("tap %s: %w", subject, c.denied.explain(err, subject))
 	}
 	return t, nil
 }
 
-// Next returns the next message that passes.
+func (t *Tap) bind(ctx context.Context, subject string) error {
+	s, ctx, cancel, err := t.l.limit(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	if t.sub, err = s.nc.ChanSubscribe(subject, t.msgs); err != nil {
+		return foreign(err)
+	}
+	t.s = s
+	// The subscription is in force when the server has answered something sent after it.
+	return foreign(s.nc.FlushWithContext(ctx))
+}
+
+// Next returns the next message that passes. A lost connection ends the tap with [ErrDisconnected].
 func (t *Tap) Next(ctx context.Context) (Message, error) {
 	select {
 	case m := <-t.msgs:
 		if m == nil {
-			return Message{}, ErrClosed
+			return Message{}, t.ended()
 		}
 		return Message{Subject: m.Subject, Header: Header(m.Header), Data: m.Data}, nil
+	case <-t.s.life.Done():
+		return Message{}, t.ended()
 	case <-ctx.Done():
 		return Message{}, context.Cause(ctx)
 	}
+}
+
+func (t *Tap) ended() error {
+	if _, err := t.l.session(); errors.Is(err, ErrClosed) {
+		return ErrClosed
+	}
+	return fmt.Errorf("%w: the tap has ended", ErrDisconnected)
 }
 
 // Dropped is the number of messages that a slow reader has missed.

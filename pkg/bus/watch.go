@@ -149,7 +149,7 @@ func (c *Conn) watchOnce(ctx context.Context, spec watchSpec, to chan<- Update) 
 		return false, err
 	}
 	// Nobody waits for the answer; when it is lost the server removes the consumer after watchIdle.
-	defer func() { _ = l.nc.Publish("$JS.API.CONSUMER.DELETE."+spec.stream+"."+name, nil) }()
+	defer func() { _ = l.publish("$JS.API.CONSUMER.DELETE."+spec.stream+"."+name, "", nil) }()
 
 	caughtUp := false
 	reached := func() bool {
@@ -201,7 +201,10 @@ func (c *Conn) watchOnce(ctx context.Context, spec watchSpec, to chan<- Update) 
 
 // createWatcher makes the consumer of a watch and returns how many messages it will deliver to begin with.
 func (c *Conn) createWatcher(ctx context.Context, spec watchSpec, name string) (pending uint64, err error) {
-	ctx, cancel := c.ctl.begin(ctx)
+	s, ctx, cancel, err := c.ctl.limit(ctx)
+	if err != nil {
+		return 0, err
+	}
 	defer cancel()
 	cfg := jetstream.ConsumerConfig{
 		Name: name, Description: "Weir: watch of " + c.opts.Name, FilterSubject: spec.filter,
@@ -214,7 +217,7 @@ func (c *Conn) createWatcher(ctx context.Context, spec watchSpec, name string) (
 	case !spec.since.IsZero():
 		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &spec.since
 	}
-	cons, err := c.ctl.js.CreateConsumer(ctx, spec.stream, cfg)
+	cons, err := s.js.CreateConsumer(ctx, spec.stream, cfg)
 	if err != nil {
 		return 0, c.denied.explain(foreign(err), "$JS.API.CONSUMER.CREATE."+spec.stream+"."+name+"."+spec.filter)
 	}
@@ -224,7 +227,7 @@ func (c *Conn) createWatcher(ctx context.Context, spec watchSpec, name string) (
 // collect reads what a watch would begin with and returns it sorted by key. It fails when the watch does; it does not
 // start again.
 func (c *Conn) collect(ctx context.Context, spec watchSpec) ([]Entry, error) {
-	ctx, cancel := c.ctl.begin(ctx)
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
 	updates := make(chan Update, watchBatch)
 	failed := make(chan error, 1)
