@@ -27,7 +27,7 @@ type Ack struct {
 	Out map[plan.Channel]Tally `json:"out,omitempty"`
 	// Tables are rows per table through this subtask, cumulative in the attempt. A reader counts what it emitted as
 	// Out, once however many sinks receive it; a writer counts what arrived as In and what it staged as Out. Wherever
-	// In is counted, In = Out + Dropped + Dead.
+	// In is counted, In = Out + Dropped + Dead. What goes to every subtask of a vertex (a truncate) is not a row here.
 	Tables map[string]Counts `json:"tables,omitempty"`
 	// Nanos is the time per phase, for people: align, snapshot, stage.
 	Nanos map[string]int64 `json:"nanos,omitempty"`

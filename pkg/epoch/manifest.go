@@ -56,7 +56,8 @@ type Tally struct {
 	Hash uint64 `json:"hash"`
 }
 
-// Counts are rows of one table that passed a vertex, by direction.
+// Counts are rows of one table that passed a vertex, by direction. In a manifest In is what left the sources and the
+// rest is what became of it, summed over the sinks.
 type Counts struct {
 	In      uint64 `json:"in"`
 	Out     uint64 `json:"out"`
@@ -110,4 +111,6 @@ type Manifest struct {
 	Channels map[plan.Channel]ChannelTally   `json:"channels"`
 	// Tables are cumulative per life: rows that left the sources and rows staged, by table.
 	Tables map[string]Counts `json:"tables,omitempty"`
+	// Attempt is the same for this attempt alone: what the next manifest of the fence is measured against.
+	Attempt map[string]Counts `json:"attempt,omitempty"`
 }
