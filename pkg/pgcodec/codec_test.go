@@ -1,0 +1,170 @@
+package pgcodec_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/pkg/pgcodec"
+	"weir.dev/weir/pkg/rows"
+)
+
+func TestForOID(t *testing.T) {
+	numeric := func(p, s int32) int32 { return (p<<16 | s&0x7ff) + 4 }
+	for _, c := range []struct {
+		oid         uint32
+		typmod      int32
+		name        string
+		typ, source string
+		sqlType     string // what a target gets, where it is not source
+		stage       string
+		textOnly    bool
+	}{
+		{16, -1, "", "bool", "boolean", "", "boolean", false},
+		{21, -1, "", "int16", "smallint", "", "smallint", false},
+		{26, -1, "", "uint32", "oid", "", "bigint", false},
+		{1700, numeric(10, 2), "", "decimal(10,2)", "numeric(10,2)", "", "numeric", false},
+		{1700, numeric(76, 76), "", "decimal(76,76)", "numeric(76,76)", "", "numeric", false},
+		{1700, numeric(77, 1), "", "decimal_text", "numeric(77,1)", "", "numeric", false},
+		{1700, numeric(3, -2), "", "decimal_text", "numeric(3,-2)", "", "numeric", false},
+		{1700, -1, "", "decimal_text", "numeric", "", "numeric", false},
+		{1043, 24, "", "text", "character varying(20)", "", "text", false},
+		{1042, 9, "", "text", "character(5)", "", "text", false},
+		{1042, -1, "", "text", "bpchar", "", "text", false},
+		{1083, 3, "", "time", "time(3) without time zone", "", "time without time zone", false},
+		{1184, 0, "", "timestamptz", "timestamp(0) with time zone", "", "timestamp with time zone", false},
+		{1114, -1, "", "timestamp", "timestamp without time zone", "", "timestamp without time zone", false},
+		{114, -1, "", "json", "json", "", "json", false},
+		{3802, -1, "", "json", "jsonb", "", "jsonb", false},
+		{869, -1, "", "text", "inet", "", "text", true},
+		{1186, -1, "", "text", "interval", "", "text", true},
+		{18, -1, "", "text", `"char"`, "", "text", true},
+		{1560, 8, "", "text", "bit(8)", "", "text", true},
+		{1007, -1, "", "text", "integer[]", "", "text", true},
+		{1231, numeric(10, 2), "", "text", "numeric(10,2)[]", "", "text", true},
+		{70_000, -1, "public.mood", "text", "public.mood", "text", "text", true},
+		{70_001, -1, "public.citext", "text", "public.citext", "text", "text", true},
+	} {
+		codec := pgcodec.ForOID(c.oid, c.typmod, c.name)
+		if codec.Type().String() != c.typ || codec.SourceType() != c.source || codec.HasBinary() == c.textOnly {
+			t.Errorf("%d: %v from %q, binary %v", c.oid, codec.Type(), codec.SourceType(), codec.HasBinary())
+		}
+		column := rows.Column{Name: "v", Type: codec.Type(), Source: codec.SourceType()}
+		want := c.sqlType
+		if want == "" {
+			want = c.source
+		}
+		if got := pgcodec.SQLType(column, pgcodec.Origin); got != want {
+			t.Errorf("%s: target type %q, want %q", c.source, got, want)
+		}
+		if got := pgcodec.StageType(column); got != c.stage {
+			t.Errorf("%s: stage type %q, want %q", c.source, got, c.stage)
+		}
+	}
+}
+
+func TestSQLTypeOfOtherSources(t *testing.T) {
+	for typ, want := range map[rows.Type]string{
+		rows.Of(rows.KindUint8):            "smallint",
+		rows.Of(rows.KindUint16):           "integer",
+		rows.Of(rows.KindUint32):           "bigint",
+		rows.Of(rows.KindUint64):           "numeric(20,0)",
+		rows.Decimal(12, 3):                "numeric(12,3)",
+		rows.Of(rows.KindDuration):         "interval",
+		rows.List(rows.Of(rows.KindInt32)): "integer[]",
+		rows.Of(rows.KindText):             "text",
+	} {
+		// A MySQL type may be spelled like one of PostgreSQL's and mean something else.
+		if got := pgcodec.SQLType(rows.Column{Name: "v", Type: typ, Source: "bit"}, "mysql"); got != want {
+			t.Errorf("%v: %q, want %q", typ, got, want)
+		}
+	}
+}
+
+func TestDecoderRefusesToBind(t *testing.T) {
+	s, err := rows.NewSchema("t", 1, "", []rows.Column{{Name: "v", Type: rows.Of(rows.KindText)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := rows.NewBuilder(s)
+	for name, bind := range map[string]func() (pgcodec.Decoder, error){
+		"other type": func() (pgcodec.Decoder, error) { return pgcodec.ForOID(23, -1, "").Decoder(b, 0, pgcodec.Text) },
+		"no binary":  func() (pgcodec.Decoder, error) { return pgcodec.ForOID(869, -1, "").Decoder(b, 0, pgcodec.Binary) },
+		"no format":  func() (pgcodec.Decoder, error) { return pgcodec.ForOID(25, -1, "").Decoder(b, 0, 'u') },
+	} {
+		if _, err := bind(); err == nil {
+			t.Errorf("%s: bound", name)
+		}
+	}
+}
+
+func TestBadCells(t *testing.T) {
+	for _, c := range []struct {
+		oid  uint32
+		bad  string // in text form, separated by |
+		size []int  // lengths a binary cell must not have
+	}{
+		{16, "|true|T|1", []int{0, 2}},
+		{21, "|-|+1|1a|32768|-32769|1.0| 1|99999999999999999999", []int{0, 1, 4}},
+		{23, "2147483648|1e3", []int{2, 8}},
+		{20, "9223372036854775808|-9223372036854775809|18446744073709551616", []int{4, 9}},
+		{26, "-1|4294967296", []int{2}},
+		{700, "|x|1e39", []int{8}},
+		{701, "|one|1e309", []int{4}},
+		{1700, "|-|.|1.2.3|1e5|nan|+1|1,0", []int{0, 7, 9}},
+		{17, `|x00|\x0|\xzz|abc`, nil},
+		{1082, "|2024-02-30|2023-02-29|2024-13-01|2024-00-01|24-01-01|0000-01-01|2024-1-01|2024-01-01 |2024-01-01T|01/02/2024", []int{8}},
+		{1083, "|24:00:01|25:00:00|12:60:00|12:00:60|12:00|12:00:00.|12:00:00+00", []int{4}},
+		{1114, "|2024-01-01|2024-01-01 24:00:00|2024-01-01T00:00:00|2024-01-01 00:00:00+00", []int{4}},
+		{1184, "2024-01-01 00:00:00|2024-01-01 00:00:00+02|2024-01-01 00:00:00-07", []int{4}},
+		{2950, "|a0eebc999c0b4ef8bb6d6bb9bd380a11|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a1g|{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}", []int{15, 17}},
+		{3802, "", []int{0, 1}},
+	} {
+		codec := pgcodec.ForOID(c.oid, -1, "")
+		for _, text := range strings.Split(c.bad, "|") {
+			if c.oid == 3802 {
+				break // text JSON is not judged
+			}
+			_, err := decode(t, codec, pgcodec.Text, []byte(text))
+			if !errors.Is(err, pgcodec.ErrCell) {
+				t.Errorf("%s: text %q: %v", codec.SourceType(), text, err)
+			} else if len(text) > 3 && strings.Contains(err.Error(), text) {
+				t.Errorf("the error shows the value: %v", err)
+			}
+		}
+		for _, n := range c.size {
+			if _, err := decode(t, codec, pgcodec.Binary, make([]byte, n)); !errors.Is(err, pgcodec.ErrCell) {
+				t.Errorf("%s: %d bytes: %v", codec.SourceType(), n, err)
+			}
+		}
+	}
+}
+
+// What PostgreSQL cannot hold either is refused by name, not written as null.
+func TestForeignSpecials(t *testing.T) {
+	for typ, texts := range map[rows.Type][]string{
+		rows.Of(rows.KindDate):        {"0000-00-00", "2024-00-10", "2024-02-30"},
+		rows.Of(rows.KindTimestamp):   {"0000-00-00 00:00:00", "2024-01-01"},
+		rows.Of(rows.KindTime):        {"838:59:59", "-01:00:00"},
+		rows.Of(rows.KindText):        {"anything"},
+		rows.Of(rows.KindDecimalText): {"one", "", "1.2.3", "-"},
+	} {
+		s, err := rows.NewSchema("t", 1, "mysql", []rows.Column{{Name: "v", Type: typ}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range texts {
+			b := rows.NewBuilder(s)
+			b.Special(0, text)
+			b.EndRow(rows.Meta{Op: rows.OpInsert})
+			in, err := b.Flush()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := pgcodec.BindField(in, 0)([]byte("x"), 0)
+			if !errors.Is(err, pgcodec.ErrSpecial) || string(out) != "x" {
+				t.Errorf("%v %q: wrote %x, %v", typ, text, out, err)
+			}
+		}
+	}
+}
