@@ -32,7 +32,7 @@ install: build ## install the programs into $(PREFIX)/bin
 	install -m 0755 bin/* $(DESTDIR)$(PREFIX)/bin/
 
 demo: setup build ## PostgreSQL into PostgreSQL, exactly once, with a kill -9 in the middle
-	go run weir.dev/weir/itest/cmd/demo $(ARGS)
+	go run weir.dev/weir/itest/cmd/demo -weir bin/weir $(ARGS)
 
 test: setup race flows ## run every test; installs what is missing
 

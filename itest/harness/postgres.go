@@ -192,6 +192,9 @@ func (p *Postgres) Configure(settings map[string]string) error {
 	return p.writeConfig()
 }
 
+// Address is host:port.
+func (p *Postgres) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port)) }
+
 // URL is the connection string of the superuser.
 func (p *Postgres) URL(database string) string { return p.URLAs(p.Admin, database) }
 
@@ -200,7 +203,7 @@ func (p *Postgres) URLAs(role Role, database string) string {
 	u := url.URL{
 		Scheme:   "postgres",
 		User:     url.UserPassword(role.Name, role.Password),
-		Host:     net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port)),
+		Host:     p.Address(),
 		Path:     "/" + database,
 		RawQuery: "sslmode=disable",
 	}
@@ -261,8 +264,11 @@ func (p *Postgres) Resume() error {
 	return p.proc.Resume()
 }
 
-// Close kills the server and removes its folder.
+// Close kills the server and removes its folder. A nil cluster has neither.
 func (p *Postgres) Close() error {
+	if p == nil {
+		return nil
+	}
 	if p.proc != nil {
 		p.Kill()
 	}

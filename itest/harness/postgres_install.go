@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// errNoPostgres names the remedy, since whoever reads it wants to run a test.
-var errNoPostgres = errors.New("PostgreSQL's server programs are missing: " +
+// ErrNoPostgres names the remedy, since whoever reads it wants to run a test.
+var ErrNoPostgres = errors.New("PostgreSQL's server programs are missing: " +
 	"apt-get install -y --no-install-recommends postgresql, or set WEIR_PG_BIN to the folder that holds initdb and postgres")
 
 // postgresBin returns the folder of initdb and postgres: WEIR_PG_BIN, else the
@@ -35,7 +35,7 @@ func postgresBin() (string, error) {
 	}
 	initdb, err := exec.LookPath("initdb")
 	if err != nil {
-		return "", errNoPostgres
+		return "", ErrNoPostgres
 	}
 	// The other programs lie beside the file, not beside a link to it.
 	if initdb, err = filepath.EvalSymlinks(initdb); err != nil {

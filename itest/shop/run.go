@@ -3,6 +3,7 @@ package shop
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +17,8 @@ type Load struct {
 	// Rate is the number of transactions per second; 0 is as fast as the
 	// database goes.
 	Rate float64
+	// Applied, if given, counts the transactions as they are applied.
+	Applied *atomic.Int64
 }
 
 // Run draws transactions and applies them one after the other. It returns how
@@ -45,6 +48,9 @@ func Run(ctx context.Context, conn *pgx.Conn, g *Generator, load Load) (applied 
 			return applied, fmt.Errorf("transaction %d (%s): %w", applied+1, tx.Kind, err)
 		}
 		applied++
+		if load.Applied != nil {
+			load.Applied.Add(1)
+		}
 	}
 	return applied, nil
 }
