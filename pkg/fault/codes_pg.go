@@ -28,6 +28,7 @@ const (
 	PGDisconnected       Code = "WEIR-PG-024" // the replication connection broke
 	PGSchemaChanged      Code = "WEIR-PG-025" // a captured table changed in a way that this build cannot follow
 	PGStandby            Code = "WEIR-PG-026" // the server is a standby and cannot be used for this
+	PGSnapshotMode       Code = "WEIR-PG-027" // this build does not copy what is in the tables already
 )
 
 func pgCodes() []Entry {
@@ -161,6 +162,11 @@ func pgCodes() []Entry {
 			Code: PGStandby, Name: "PG_STANDBY", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the server is a standby and cannot be used for this",
 			Remedy: "Point <where>.url to the primary.",
+		},
+		{
+			Code: PGSnapshotMode, Name: "PG_SNAPSHOT_MODE", Class: Permanent, Exit: ExitRequest,
+			Title:  "this build does not copy what is in the tables already",
+			Remedy: "Set snapshot: {mode: never} to follow the log from now on.",
 		},
 	}
 }

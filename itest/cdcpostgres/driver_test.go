@@ -1,0 +1,374 @@
+package cdcpostgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/pkg/config"
+	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fence"
+	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/source"
+	"weir.dev/weir/pkg/spec"
+	cdcpostgres "weir.dev/weir/services/cdc-postgres"
+)
+
+// patience bounds every wait of these tests.
+const patience = 20 * time.Second
+
+// change is one row as emitted, its cells as SQL text.
+type change struct {
+	table string
+	meta  rows.Meta
+	cells map[string]string
+}
+
+// String is "op table col=text ..."; null cells read NULL, absent ones ABSENT.
+func (c change) String() string {
+	var b strings.Builder
+	b.WriteString(c.meta.Op.String() + " " + c.table)
+	for _, name := range slices.Sorted(mapKeys(c.cells)) {
+		b.WriteString(" " + name + "=" + c.cells[name])
+	}
+	return b.String()
+}
+
+func mapKeys[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// job is what the coordinator would know: the spec, and the states of the last durable epoch.
+type job struct {
+	pg       *harness.Postgres
+	database string
+	name     string
+	life     string
+	url      string
+	source   spec.PostgresSource
+	cut      int // MaxTransactionRows
+	batch    int64
+	fence    fence.Token
+	epoch    epoch.ID
+	enum     []byte
+	reader   []byte
+	onEmit   func(*rows.Batch) // called for every batch, may block
+}
+
+// newJob describes a job on a fresh database.
+func newJob(t *testing.T, pg *harness.Postgres, tables ...string) *job {
+	t.Helper()
+	name := strings.ToLower(strings.NewReplacer("/", "_", "-", "_").Replace(t.Name()))
+	if len(name) > 50 {
+		name = name[:50]
+	}
+	if err := pg.CreateDatabase(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	j := &job{
+		pg: pg, database: name, name: "shop", life: fmt.Sprintf("%08x", time.Now().UnixNano()&0xffffffff),
+		url: pg.URL(name), batch: 64 << 10, cut: 1_000_000,
+		source: spec.PostgresSource{Readers: 1, Snapshot: spec.Snapshot{Mode: spec.SnapshotNever}, Heartbeat: config.Duration(time.Second)},
+	}
+	for _, s := range tables {
+		p, err := spec.ParseTablePattern(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.source.Tables = append(j.source.Tables, p)
+	}
+	return j
+}
+
+func (j *job) exec(t *testing.T, sql string) {
+	t.Helper()
+	if err := j.pg.Exec(t.Context(), j.database, sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (j *job) config(vertex plan.VertexID) source.Config {
+	return source.Config{
+		Identity: source.Identity{Job: j.name, Life: j.life, Fence: j.fence, Subtask: plan.SubtaskID{Vertex: vertex}},
+		Source:   spec.Source{Name: "db", Type: "postgres", Config: &j.source},
+		Resolve:  func(string) (string, error) { return j.url, nil },
+		Readers:  1, MaxTransactionRows: j.cut, Batch: j.batch, Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+// attempt is one deployment: both halves, each in a loop like the subtask runtime's.
+type attempt struct {
+	job    *job
+	enum   source.Enumerator
+	reader source.Reader
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	calls  chan func() // run in the reader's loop, at a safe point
+
+	mu      sync.Mutex
+	changed chan struct{}
+	rows    []change
+	batches int
+	tables  map[string]*rows.Schema
+	status  source.Status
+	err     error
+	wake    chan struct{}
+}
+
+// open starts the next attempt, or returns why it cannot start.
+func (j *job) open(ctx context.Context) (*attempt, error) {
+	j.fence++
+	cfg := j.config("db_enum")
+	cfg.Restore = j.enum
+	if j.reader != nil {
+		cfg.Parts = [][]byte{j.reader}
+	}
+	var c cdcpostgres.Connector
+	enum, err := c.OpenEnumerator(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	cfg = j.config("db")
+	cfg.Restore = j.reader
+	reader, err := c.OpenReader(ctx, cfg)
+	if err != nil {
+		return nil, errors.Join(err, enum.Close())
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	a := &attempt{
+		job: j, enum: enum, reader: reader, cancel: cancel, calls: make(chan func()),
+		changed: make(chan struct{}), wake: make(chan struct{}), tables: map[string]*rows.Schema{},
+	}
+	a.done.Go(func() { a.runEnumerator(ctx) })
+	a.done.Go(func() { a.runReader(ctx) })
+	return a, nil
+}
+
+func (j *job) start(t *testing.T) *attempt {
+	t.Helper()
+	a, err := j.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.stop)
+	return a
+}
+
+func (a *attempt) runEnumerator(ctx context.Context) {
+	for {
+		if _, err := a.enum.Poll(ctx, a, nil); err != nil {
+			a.fail(err)
+			return
+		}
+	}
+}
+
+// Tell passes a message on to the reader, in its loop.
+func (a *attempt) Tell(ctx context.Context, _ int, payload []byte) error {
+	var err error
+	a.call(ctx, func() { err = a.reader.Receive(payload) })
+	return err
+}
+
+func (a *attempt) runReader(ctx context.Context) {
+	for {
+		a.mu.Lock()
+		wake := a.wake
+		a.mu.Unlock()
+		status, err := a.reader.Poll(ctx, output{a}, wake)
+		if err != nil {
+			a.fail(err)
+			return
+		}
+		a.update(func() { a.status = status })
+		select {
+		case f := <-a.calls:
+			f()
+		default:
+		}
+	}
+}
+
+// call runs f in the reader's loop at a safe point.
+func (a *attempt) call(ctx context.Context, f func()) {
+	done := make(chan struct{})
+	a.mu.Lock()
+	close(a.wake)
+	a.mu.Unlock()
+	select {
+	case a.calls <- func() {
+		f()
+		a.mu.Lock()
+		a.wake = make(chan struct{})
+		a.mu.Unlock()
+		close(done)
+	}:
+		<-done
+	case <-ctx.Done():
+	}
+}
+
+func (a *attempt) update(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f()
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+func (a *attempt) fail(err error) {
+	a.update(func() {
+		if a.err == nil && !errors.Is(err, context.Canceled) {
+			a.err = err
+		}
+	})
+}
+
+// output collects what the reader emits.
+type output struct{ *attempt }
+
+func (o output) Emit(_ context.Context, b rows.Batch, _ position.Position) error {
+	if o.job.onEmit != nil {
+		o.job.onEmit(&b)
+	}
+	s := b.Schema()
+	got := make([]change, b.NumRows())
+	for i := range got {
+		c := change{table: string(s.Table()), meta: b.Meta(i), cells: make(map[string]string)}
+		for col := range s.NumColumns() {
+			text, ok := b.AppendText(nil, col, i)
+			switch {
+			case slices.Contains(b.Absent(i), uint16(col)):
+				c.cells[s.Column(col).Name] = "ABSENT"
+			case !ok:
+				c.cells[s.Column(col).Name] = "NULL"
+			default:
+				c.cells[s.Column(col).Name] = string(text)
+			}
+		}
+		got[i] = c
+	}
+	o.update(func() {
+		o.rows = append(o.rows, got...)
+		o.batches++
+		o.tables[string(s.Table())] = s
+	})
+	return nil
+}
+
+func (output) Tell(context.Context, []byte) error { return errors.New("the log reader tells nothing") }
+
+// until waits until cond holds; it is asked after every change of the attempt.
+func (a *attempt) until(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		a.mu.Lock()
+		ok, changed, err := cond(), a.changed, a.err
+		n := len(a.rows)
+		a.mu.Unlock()
+		if ok {
+			return
+		}
+		if err != nil {
+			t.Fatalf("waiting for %s: the attempt failed: %v", what, err)
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("waiting for %s: nothing in %s; %d rows so far", what, patience, n)
+		}
+	}
+}
+
+// take waits for n rows and removes them.
+func (a *attempt) take(t *testing.T, n int) []change {
+	t.Helper()
+	a.until(t, fmt.Sprintf("%d rows", n), func() bool { return len(a.rows) >= n })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	got := a.rows[:n:n]
+	a.rows = a.rows[n:]
+	return got
+}
+
+// failure waits for the attempt to fail and returns why.
+func (a *attempt) failure(t *testing.T) error {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		a.mu.Lock()
+		err, changed := a.err, a.changed
+		a.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("the attempt did not fail in %s", patience)
+		}
+	}
+}
+
+// takeEpoch snapshots both halves and makes the epoch durable; confirm commits it.
+func (a *attempt) takeEpoch(t *testing.T) source.Cut {
+	t.Helper()
+	a.job.epoch++
+	e := a.job.epoch
+	enum, err := a.enum.Snapshot(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cut source.Cut
+	a.call(t.Context(), func() { cut, err = a.reader.Snapshot(e) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.job.enum, a.job.reader = enum.State, cut.State
+	a.enum.Durable(e)
+	return cut
+}
+
+func (a *attempt) confirm(t *testing.T, cut source.Cut) {
+	t.Helper()
+	a.call(t.Context(), func() { a.reader.Confirm(a.job.epoch, cut) })
+}
+
+// stop ends the attempt as a crash would: nothing is confirmed, nothing released.
+func (a *attempt) stop() {
+	a.cancel()
+	a.done.Wait()
+	_ = a.reader.Close()
+	_ = a.enum.Close()
+}
+
+func texts(cs []change) []string {
+	out := make([]string, len(cs))
+	for i, c := range cs {
+		out[i] = c.String()
+	}
+	return out
+}
+
+func wantRows(t *testing.T, got []change, want ...string) {
+	t.Helper()
+	if g := texts(got); !slices.Equal(g, want) {
+		t.Fatalf("rows are\n  %s\nwant\n  %s", strings.Join(g, "\n  "), strings.Join(want, "\n  "))
+	}
+}

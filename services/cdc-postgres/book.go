@@ -1,0 +1,149 @@
+package cdcpostgres
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/services/cdc-postgres/internal/catalog"
+	"weir.dev/weir/services/cdc-postgres/internal/pgoutput"
+	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
+)
+
+// book is what one session knows about the tables: those that are captured, and the catalog as last read.
+type book struct {
+	where    string
+	binary   bool
+	captured map[pgrepl.TableName]uint32
+	names    map[uint32]pgrepl.TableName
+	tables   map[uint32]*catalog.Table
+	types    map[uint32]catalog.Type
+}
+
+func openBook(ctx context.Context, conn *pgx.Conn, target *pgrepl.Target, captured []capturedTable) (*book, error) {
+	b := &book{
+		where: target.Where(), captured: make(map[pgrepl.TableName]uint32), names: make(map[uint32]pgrepl.TableName),
+		tables: make(map[uint32]*catalog.Table),
+	}
+	for _, t := range captured {
+		b.captured[t.TableName], b.names[t.OID] = t.OID, t.TableName
+	}
+	all, err := catalog.List(ctx, conn)
+	if err != nil {
+		return nil, target.Fault(err)
+	}
+	known := slices.DeleteFunc(all, func(t *catalog.Table) bool { return b.captured[t.Name] != t.OID })
+	if err := catalog.Describe(ctx, conn, known); err != nil {
+		return nil, target.Fault(err)
+	}
+	var oids []uint32
+	for _, t := range known {
+		b.tables[t.OID] = t
+		for _, c := range t.Columns {
+			oids = append(oids, c.TypeOID)
+		}
+	}
+	slices.Sort(oids)
+	if b.types, err = catalog.Types(ctx, conn, slices.Compact(oids)); err != nil {
+		return nil, target.Fault(err)
+	}
+	return b, nil
+}
+
+// allBinary reports whether every column of every captured table has a binary form we know.
+func (b *book) allBinary() bool {
+	for _, t := range b.tables {
+		for _, c := range t.Columns {
+			if codec, ok := codecOf(c.TypeOID, c.Modifier, b.types); !ok || !codec.HasBinary() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// describe explains a Relation message. It reads the catalog anew where that does not fit the message.
+func (b *book) describe(ctx context.Context, conn *pgx.Conn, message []byte) (*described, error) {
+	r, err := pgoutput.ParseRelation(message)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.PGDecode, b.where, err.Error())
+	}
+	name := pgrepl.TableName{Schema: r.Schema, Name: r.Name}
+	if d := b.judge(r, name); d != nil {
+		return d, nil
+	}
+	now := b.tables[r.OID]
+	if now == nil || !fits(now, &r) {
+		if now, err = catalog.ByOID(ctx, conn, r.OID); err != nil {
+			return nil, fmt.Errorf("read table %s from the catalog: %w", name, err)
+		}
+		if now != nil {
+			b.tables[r.OID] = now
+		}
+	}
+	if err := b.learn(ctx, conn, &r); err != nil {
+		return nil, err
+	}
+	d := describe(r, now, b.types, b.where)
+	if b.binary && d.err == nil && !d.binary() {
+		return nil, errAsText
+	}
+	return d, nil
+}
+
+// judge settles the tables of which no row is read: those that are not captured, and those that are no longer what was
+// captured. It returns nil for the others.
+func (b *book) judge(r pgoutput.Relation, name pgrepl.TableName) *described {
+	oid, wanted := b.captured[name]
+	was, renamed := b.names[r.OID]
+	changed := func(why string) *described {
+		return &described{relation: r, captured: true, err: fault.New(fault.PGSchemaChanged, b.where, why)}
+	}
+	switch {
+	case wanted && oid != r.OID:
+		return changed(fmt.Sprintf("table %s was dropped and made again; the rows of the old one are still at the sinks", name))
+	case wanted:
+		return nil
+	case renamed:
+		return changed(fmt.Sprintf("table %s was renamed to %s", was, name))
+	}
+	return &described{relation: r}
+}
+
+// fits reports whether the catalog shows the table as the message does.
+func fits(now *catalog.Table, r *pgoutput.Relation) bool {
+	have := make(map[string]catalog.Column, len(now.Columns))
+	for _, c := range now.Columns {
+		have[c.Name] = c
+	}
+	for _, c := range r.Columns {
+		h, ok := have[c.Name]
+		if !ok || h.TypeOID != c.TypeOID || h.Modifier != c.Modifier {
+			return false
+		}
+	}
+	return now.Identity == byte(r.Identity)
+}
+
+// learn reads the types of a relation that are not known yet.
+func (b *book) learn(ctx context.Context, conn *pgx.Conn, r *pgoutput.Relation) error {
+	var oids []uint32
+	for _, c := range r.Columns {
+		if _, ok := b.types[c.TypeOID]; !ok {
+			oids = append(oids, c.TypeOID)
+		}
+	}
+	if len(oids) == 0 {
+		return nil
+	}
+	types, err := catalog.Types(ctx, conn, oids)
+	if err != nil {
+		return err
+	}
+	maps.Copy(b.types, types)
+	return nil
+}

@@ -1,0 +1,37 @@
+package cdcpostgres
+
+import (
+	"fmt"
+	"strings"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/services/cdc-postgres/internal/catalog"
+)
+
+// logReader is the reader that has the log.
+const logReader = 0
+
+// noIdentity reports tables of which PostgreSQL would refuse updates and deletes once they are published.
+func noIdentity(where string, tables []*catalog.Table) error {
+	var bad []string
+	for _, t := range tables {
+		if !t.Identified() {
+			bad = append(bad, t.Name.String())
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	return fault.New(fault.PGNoIdentity, where, "without a replica identity PostgreSQL itself refuses updates and deletes of a published table: "+
+		strings.Join(bad, ", "), "table", bad[0])
+}
+
+// noBefore reports tables whose log does not carry the row before a change.
+func noBefore(where string, tables []*catalog.Table) error {
+	for _, t := range tables {
+		if t.Identity != 'f' {
+			return fault.New(fault.PGNoIdentity, where, fmt.Sprintf("before: true needs REPLICA IDENTITY FULL, table %s has another", t.Name), "table", t.Name.String())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
+)
+
+// Table is one table of the database.
+type Table struct {
+	OID  uint32
+	Name pgrepl.TableName
+	// Obstacle says in words why the table cannot be read from the log; empty when it can.
+	Obstacle string
+	// Identity is the REPLICA IDENTITY: d, n, f or i.
+	Identity byte
+	Owned    bool
+	Columns  []Column
+	// PrimaryKey and IdentityKey are names of columns in the order of the index; IdentityKey is that of USING INDEX.
+	PrimaryKey, IdentityKey []string
+}
+
+// Column is one column of a table, in the table's order.
+type Column struct {
+	Name     string
+	TypeOID  uint32
+	Modifier int32
+	NotNull  bool
+	// Generated columns are not in the log before version 18.
+	Generated bool
+}
+
+// Identified reports whether updates and deletes of the table can be sent. PostgreSQL itself refuses them otherwise, as
+// soon as the table is in a publication.
+func (t *Table) Identified() bool {
+	switch t.Identity {
+	case 'f':
+		return true
+	case 'i':
+		return len(t.IdentityKey) > 0
+	case 'd':
+		return len(t.PrimaryKey) > 0
+	}
+	return false
+}
+
+// List returns every ordinary table of the database, and those of other kinds with what stands in the way, ordered by
+// name. Partitions are not listed: their changes come under the name of the root.
+func List(ctx context.Context, conn *pgx.Conn) ([]*Table, error) {
+	rows, err := conn.Query(ctx, `
+SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relreplident::text,
+       pg_has_role(c.relowner, 'USAGE')
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
+  AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\_%'
+ORDER BY n.nspname, c.relname`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Table, error) {
+		var t Table
+		var kind, persistence, identity string
+		err := row.Scan(&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &persistence, &identity, &t.Owned)
+		if err == nil && identity != "" {
+			t.Identity = identity[0]
+		}
+		t.Obstacle = obstacle(kind, persistence)
+		return &t, err
+	})
+}
+
+func obstacle(kind, persistence string) string {
+	switch {
+	case kind == "v":
+		return "a view"
+	case kind == "m":
+		return "a materialized view"
+	case kind == "f":
+		return "a foreign table"
+	case persistence == "u":
+		return "an unlogged table"
+	case persistence == "t":
+		return "a temporary table"
+	}
+	return ""
+}
+
+// Describe fills in columns and keys of tables.
+func Describe(ctx context.Context, conn *pgx.Conn, tables []*Table) error {
+	byOID := make(map[uint32]*Table, len(tables))
+	oids := make([]uint32, len(tables))
+	for i, t := range tables {
+		t.Columns, t.PrimaryKey, t.IdentityKey = nil, nil, nil
+		byOID[t.OID], oids[i] = t, t.OID
+	}
+	if err := columns(ctx, conn, oids, byOID); err != nil {
+		return fmt.Errorf("read columns: %w", err)
+	}
+	if err := keys(ctx, conn, oids, byOID); err != nil {
+		return fmt.Errorf("read keys: %w", err)
+	}
+	return nil
+}
+
+func columns(ctx context.Context, conn *pgx.Conn, oids []uint32, byOID map[uint32]*Table) error {
+	rows, err := conn.Query(ctx, `
+SELECT attrelid, attname, atttypid, atttypmod, attnotnull, attgenerated <> ''
+FROM pg_attribute WHERE attrelid = ANY($1) AND attnum > 0 AND NOT attisdropped ORDER BY attrelid, attnum`, oids)
+	if err != nil {
+		return err
+	}
+	var oid uint32
+	var c Column
+	_, err = pgx.ForEachRow(rows, []any{&oid, &c.Name, &c.TypeOID, &c.Modifier, &c.NotNull, &c.Generated}, func() error {
+		t := byOID[oid]
+		t.Columns = append(t.Columns, c)
+		return nil
+	})
+	return err
+}
+
+func keys(ctx context.Context, conn *pgx.Conn, oids []uint32, byOID map[uint32]*Table) error {
+	rows, err := conn.Query(ctx, `
+SELECT i.indrelid, i.indisprimary, i.indisreplident,
+       array(SELECT a.attname::text FROM unnest(i.indkey) WITH ORDINALITY AS k(num, ord)
+             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num
+             WHERE k.ord <= i.indnkeyatts ORDER BY k.ord)
+FROM pg_index i WHERE i.indrelid = ANY($1) AND (i.indisprimary OR i.indisreplident) AND i.indisvalid`, oids)
+	if err != nil {
+		return err
+	}
+	var oid uint32
+	var primary, identity bool
+	var names []string
+	_, err = pgx.ForEachRow(rows, []any{&oid, &primary, &identity, &names}, func() error {
+		t := byOID[oid]
+		if primary {
+			t.PrimaryKey = slices.Clone(names)
+		}
+		if identity {
+			t.IdentityKey = slices.Clone(names)
+		}
+		return nil
+	})
+	return err
+}
+
+// ByOID reads one table as it is now; it is nil when there is none.
+func ByOID(ctx context.Context, conn *pgx.Conn, oid uint32) (*Table, error) {
+	var t Table
+	var kind, persistence, identity string
+	t.OID = oid
+	err := conn.QueryRow(ctx, `
+SELECT n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relreplident::text, pg_has_role(c.relowner, 'USAGE')
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1`, oid).Scan(
+		&t.Name.Schema, &t.Name.Name, &kind, &persistence, &identity, &t.Owned)
+	if err == pgx.ErrNoRows {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.Identity, t.Obstacle = identity[0], obstacle(kind, persistence)
+	return &t, Describe(ctx, conn, []*Table{&t})
+}

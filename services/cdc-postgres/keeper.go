@@ -1,0 +1,154 @@
+package cdcpostgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/position"
+)
+
+const (
+	// quiet is how much log others must have written for a heartbeat to be worth it: on a server where nothing happens
+	// the heartbeats would be the only thing that happens.
+	quiet = 8 << 10
+	// relistInterval is the pause between two looks for tables that were made later.
+	relistInterval = time.Minute
+)
+
+// keeper is the enumerator's side towards the server: heartbeats, the health of the slot, old slots, new tables. What
+// it cannot reach it tries again; only a slot that is gone or lost ends it.
+type keeper struct {
+	*setup
+	durable chan struct{} // holds a token when an epoch has become durable
+	drained chan struct{} // holds a token when a drain was asked for
+	drain   atomic.Bool
+	failed  chan struct{} // closed after err was set
+	err     error
+
+	clean    bool         // no slot of an earlier attempt is left
+	beat     position.LSN // the end of our last heartbeat
+	relisted time.Time
+
+	mu      sync.Mutex
+	outside []skippedTable
+}
+
+func newKeeper(s *setup) *keeper {
+	k := &keeper{
+		setup: s, outside: s.skipped, relisted: time.Now(),
+		durable: make(chan struct{}, 1), drained: make(chan struct{}, 1), failed: make(chan struct{}),
+	}
+	if s.restored || s.source.Slot != "" { // the epoch that names the slot is durable, or there are no other slots
+		k.durable <- struct{}{}
+	}
+	return k
+}
+
+func (k *keeper) run(ctx context.Context) {
+	var conn *pgx.Conn
+	disconnect := func() {
+		if conn != nil {
+			_ = conn.Close(context.WithoutCancel(ctx))
+			conn = nil
+		}
+	}
+	defer disconnect()
+	var dropOld bool
+	timer := time.NewTicker(k.source.Heartbeat.Std())
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.durable:
+			if k.clean {
+				continue
+			}
+			dropOld = true
+		case <-timer.C:
+		}
+		err := k.step(ctx, &conn, dropOld && !k.clean)
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case fault.ClassOf(err) == fault.Permanent:
+			k.err = err
+			close(k.failed)
+			return
+		default:
+			k.cfg.Logger.WarnContext(ctx, "source not looked after", slog.Any("error", err))
+			disconnect()
+		}
+	}
+}
+
+// step looks at the slot, and does what is due.
+func (k *keeper) step(ctx context.Context, conn **pgx.Conn, dropOld bool) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if *conn == nil {
+		if *conn, err = k.target.SQL(ctx); err != nil {
+			return err
+		}
+	}
+	s := setup{opened: k.opened, conn: *conn, state: k.state}
+	if dropOld {
+		if err := s.dropOlder(ctx); err != nil {
+			return err
+		}
+		k.clean = true
+	}
+	if err := k.heartbeat(ctx, *conn); err != nil {
+		return err
+	}
+	if time.Since(k.relisted) < relistInterval {
+		return nil
+	}
+	skipped, err := s.notCaptured(ctx)
+	if err != nil {
+		return err
+	}
+	k.relisted = time.Now()
+	k.mu.Lock()
+	k.outside = skipped
+	k.mu.Unlock()
+	return nil
+}
+
+// heartbeat keeps the log moving, so that the slot follows on a server where the captured tables are quiet.
+func (k *keeper) heartbeat(ctx context.Context, conn *pgx.Conn) error {
+	head, err := k.target.Head(ctx, conn, k.state.Slot)
+	if err != nil {
+		return err
+	}
+	if !head.SlotOK {
+		return fault.New(fault.PGSlotMissing, k.where, fmt.Sprintf("slot %q was dropped while the job ran", k.state.Slot), "slot", k.state.Slot)
+	}
+	if err := k.target.CheckUsable(head.Slot); err != nil {
+		return err
+	}
+	if head.LSN < k.beat+quiet {
+		return nil
+	}
+	k.beat, err = k.target.Heartbeat(ctx, conn)
+	return err
+}
+
+// stop notes a drain.
+func (k *keeper) stop() {
+	k.drain.Store(true)
+	token(k.drained)
+}
+
+// tables lists the tables that match and are not captured, with the reason.
+func (k *keeper) tables() []skippedTable {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.outside
+}

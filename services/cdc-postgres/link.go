@@ -1,0 +1,266 @@
+package cdcpostgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/services/cdc-postgres/internal/core"
+	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
+)
+
+const (
+	// queueBytes bounds what has been received and not yet emitted.
+	queueBytes = 16 << 20
+	// statusInterval is well below the server's time-out of 5 s, also when a status message is late once.
+	statusInterval = 1500 * time.Millisecond
+	// drainInterval is used while the end of the log is waited for: every status message asks the server how far it is.
+	drainInterval = 100 * time.Millisecond
+)
+
+// errAsText ends a session that reads binary when a table appears whose columns have no binary form we know.
+var errAsText = errors.New("the log must be read in text form")
+
+// request asks the link for a session.
+type request struct {
+	from core.Position
+	text bool
+}
+
+// link is a reader's side towards the server. One goroutine receives, one sends status messages on a timer of its own,
+// one observes the head of the log; none of them waits for rows to be emitted but the receiver, on a bounded queue.
+type link struct {
+	target   *pgrepl.Target
+	log      *slog.Logger
+	queue    *queue
+	progress *progress
+	requests chan request
+	kick     chan struct{} // wakes the status goroutine
+	end      *drainEnd
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+
+	assignment *assignment // set before the first request, then only read
+
+	mu       sync.Mutex
+	feedback core.Feedback
+}
+
+// startLink begins to serve requests; it stops at close.
+func startLink(ctx context.Context, target *pgrepl.Target, log *slog.Logger, p *progress) *link {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	l := &link{
+		target: target, log: log, queue: newQueue(queueBytes), progress: p,
+		requests: make(chan request, 1), kick: make(chan struct{}, 1), end: newDrainEnd(), cancel: cancel,
+	}
+	l.done.Go(func() { l.serve(ctx) })
+	return l
+}
+
+func (l *link) assign(a *assignment) {
+	l.assignment = a
+	l.requests <- request{from: a.position()}
+}
+
+func (l *link) drain() {
+	l.end.want()
+	token(l.kick)
+}
+
+// drained reports whether everything before the end of a drain lies before at.
+func (l *link) drained(at core.Position) bool { return l.end.reached(at) }
+
+func (l *link) restart(from core.Position) { l.requests <- request{from: from, text: true} }
+
+// serve runs one session after the other. Any end but that for the text form is the end of the reader: it goes on with
+// the next attempt, from the last durable epoch.
+func (l *link) serve(ctx context.Context) {
+	observing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case req := <-l.requests:
+			if !observing {
+				observing = true
+				l.done.Go(func() { l.observe(ctx) })
+			}
+			err := l.session(ctx, req)
+			if errors.Is(err, errAsText) {
+				err = l.queue.push(ctx, item{asText: true})
+			}
+			if err != nil {
+				l.queue.fail(err)
+				return
+			}
+		}
+	}
+}
+
+// session reads the log over one connection until that ends.
+func (l *link) session(ctx context.Context, req request) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	conn, err := l.target.SQL(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	a := l.assignment
+	if err := l.begin(ctx, conn, a, req); err != nil {
+		return err
+	}
+	book, err := openBook(ctx, conn, l.target, a.Tables)
+	if err != nil {
+		return err
+	}
+	book.binary = !req.text && book.allBinary()
+	stream, err := l.target.StartFree(ctx, conn, pgrepl.StartOptions{
+		Slot: a.Slot, Publication: a.Publication, From: req.from.End, Binary: book.binary,
+	})
+	if err != nil {
+		return err
+	}
+	if got := stream.System(); got.Identifier != a.System.Identifier {
+		stream.Close()
+		return systemChanged(l.target.Where(), a.System, got)
+	}
+	l.log.Info("log opened", slog.String("slot", a.Slot), slog.String("from", req.from.End.String()), slog.Bool("binary", book.binary))
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer cancel()
+	var statusErr error
+	tasks.Go(func() {
+		if statusErr = l.status(ctx, stream); statusErr != nil {
+			stream.Close()
+		}
+	})
+	tasks.Go(func() {
+		<-ctx.Done()
+		stream.Close() // ends a Receive
+	})
+	err = l.receive(ctx, conn, stream, book)
+	cancel()
+	tasks.Wait()
+	if statusErr != nil {
+		return statusErr
+	}
+	return err
+}
+
+// begin checks that the slot still holds everything from the position on, and starts what may be confirmed from what
+// the slot has confirmed itself.
+func (l *link) begin(ctx context.Context, conn *pgx.Conn, a *assignment, req request) error {
+	slot, err := checkSlot(ctx, conn, l.target, a.Slot, req.from)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.feedback.Flushed() == 0 {
+		l.feedback = core.NewFeedback(slot.Confirmed)
+	}
+	return nil
+}
+
+// receive moves the log into the queue.
+func (l *link) receive(ctx context.Context, conn *pgx.Conn, stream *pgrepl.Stream, book *book) error {
+	for {
+		chunk, err := stream.Receive()
+		if err != nil {
+			return err
+		}
+		it := item{chunk: chunk}
+		for _, at := range chunk.Relations {
+			d, err := book.describe(ctx, conn, chunk.Message(at))
+			if errors.Is(err, errAsText) {
+				return err
+			}
+			if err != nil {
+				return l.target.Fault(err)
+			}
+			it.tables = append(it.tables, d)
+		}
+		if err := l.queue.push(ctx, it); err != nil {
+			return l.target.Fault(err)
+		}
+	}
+}
+
+// status tells the server how far we are, on a timer that nothing delays.
+func (l *link) status(ctx context.Context, stream *pgrepl.Stream) error {
+	for {
+		l.mu.Lock()
+		written, flushed := l.feedback.Written(), l.feedback.Flushed()
+		l.mu.Unlock()
+		if err := stream.Status(written, flushed, time.Now()); err != nil {
+			return err
+		}
+		interval := statusInterval
+		if l.end.asked() {
+			interval = drainInterval
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.kick:
+		case <-time.After(interval):
+		}
+	}
+}
+
+// received notes that the log up to at has arrived.
+func (l *link) received(at position.LSN) {
+	l.mu.Lock()
+	l.feedback.Received(at)
+	l.mu.Unlock()
+}
+
+// committed lets the server forget what lies before the position of a committed epoch.
+func (l *link) committed(p core.Position) {
+	l.mu.Lock()
+	known := l.feedback.Flushed() != 0 // else the slot has not been seen yet
+	moved := known && l.feedback.Committed(p)
+	l.mu.Unlock()
+	if moved {
+		token(l.kick)
+	}
+}
+
+// close ends the connections and waits for the goroutines.
+func (l *link) close() error {
+	l.cancel()
+	l.done.Wait()
+	return nil
+}
+
+func systemChanged(where string, want, got pgrepl.System) error {
+	return fault.New(fault.PGSystemChanged, where,
+		fmt.Sprintf("the system identifier is %s, the positions belong to %s", got.Identifier, want.Identifier), "where", where)
+}
+
+// checkSlot reports why a slot cannot be read from a position.
+func checkSlot(ctx context.Context, conn *pgx.Conn, target *pgrepl.Target, name string, from core.Position) (pgrepl.Slot, error) {
+	slot, ok, err := target.Slot(ctx, conn, name)
+	if err != nil {
+		return slot, err
+	}
+	if !ok {
+		return slot, fault.New(fault.PGSlotMissing, target.Where(), fmt.Sprintf("there is no slot %q; the log is needed from %s on", name, from.End), "slot", name)
+	}
+	if err := target.CheckUsable(slot); err != nil {
+		return slot, err
+	}
+	if slot.Confirmed > from.End {
+		return slot, fault.New(fault.PGBehind, target.Where(), fmt.Sprintf(
+			"slot %q has confirmed %s, the position is %s: %d bytes of log are missing", name, slot.Confirmed, from.End, slot.Confirmed-from.End), "slot", name)
+	}
+	return slot, nil
+}

@@ -1,0 +1,90 @@
+package cdcpostgres
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
+)
+
+// observeInterval is the pause between two looks at the head of the log; more often tells nothing new.
+const observeInterval = 2 * time.Second
+
+// observe looks at the end of the log and at the slot, for people only, and finds the end a drain asks for. What it
+// cannot find out it tries again.
+func (l *link) observe(ctx context.Context) {
+	o := observer{link: l}
+	defer o.disconnect(ctx)
+	for {
+		if err := o.look(ctx); err != nil && ctx.Err() == nil {
+			l.log.Warn("source head not observed", slog.Any("error", err))
+			o.disconnect(ctx)
+			if pgrepl.ShuttingDown(err) && o.goingDown(ctx) {
+				// The server waits for its walsenders to be confirmed before it stops. We do not know when that will
+				// be, so we leave; what was not confirmed is kept.
+				l.queue.fail(fault.New(fault.PGDisconnected, l.target.Where(), "the server is shutting down"))
+				l.cancel()
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.end.ask:
+		case <-time.After(observeInterval):
+		}
+	}
+}
+
+type observer struct {
+	link *link
+	conn *pgx.Conn
+}
+
+func (o *observer) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := o.connect(ctx); err != nil {
+		return err
+	}
+	l := o.link
+	head, err := l.target.Head(ctx, o.conn, l.assignment.Slot)
+	if err != nil {
+		return err
+	}
+	l.progress.observe(head)
+	if !l.end.missing() {
+		return nil
+	}
+	// The message makes the log go on behind the end, so that passing it can be seen.
+	if _, err := l.target.Heartbeat(ctx, o.conn); err != nil {
+		return err
+	}
+	l.end.fix(head.LSN)
+	return nil
+}
+
+func (o *observer) connect(ctx context.Context) (err error) {
+	if o.conn == nil {
+		o.conn, err = o.link.target.SQL(ctx)
+	}
+	return err
+}
+
+// goingDown tells the end of the server from the end of one session.
+func (o *observer) goingDown(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return o.connect(ctx) != nil
+}
+
+func (o *observer) disconnect(ctx context.Context) {
+	if o.conn != nil {
+		_ = o.conn.Close(context.WithoutCancel(ctx))
+		o.conn = nil
+	}
+}

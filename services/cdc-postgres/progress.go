@@ -1,0 +1,126 @@
+package cdcpostgres
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/report"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/services/cdc-postgres/internal/core"
+	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
+)
+
+// connectorName is how reports call this source.
+const connectorName = "postgres"
+
+// logSplit is how reports call the reader's only split.
+const logSplit = "log"
+
+// tableCounter counts the rows of one table.
+type tableCounter struct {
+	id   rows.TableID
+	rows uint64
+}
+
+// progress is what a reader may be asked about from other goroutines. The reader touches it once per batch.
+type progress struct {
+	mu         sync.Mutex
+	assigned   bool
+	restored   core.Position
+	consumed   core.Position
+	lastChange time.Time
+	lastEvent  int64 // microseconds since 1970; rows.NoTs before the first row
+	rows       uint64
+	tables     []*tableCounter
+
+	head     report.SourceHead
+	headOK   bool
+	retained int64
+	slotOK   bool
+}
+
+func newProgress() *progress { return &progress{lastEvent: rows.NoTs} }
+
+func (p *progress) start(from core.Position) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.assigned, p.restored, p.consumed = true, from, from
+}
+
+func (p *progress) table(id rows.TableID) *tableCounter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.tables {
+		if c.id == id {
+			return c
+		}
+	}
+	c := &tableCounter{id: id}
+	p.tables = append(p.tables, c)
+	return c
+}
+
+func (p *progress) emitted(c *tableCounter, n int, ts int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.rows += uint64(n)
+	p.rows += uint64(n)
+	p.lastEvent = ts
+}
+
+// consume says that everything before at has been emitted.
+func (p *progress) consume(at core.Position) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at != p.consumed {
+		p.consumed, p.lastChange = at, time.Now()
+	}
+}
+
+// moved reports whether at is news.
+func (p *progress) moved(at core.Position) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return at != p.consumed
+}
+
+func (p *progress) observe(h pgrepl.Head) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.head = report.SourceHead{Position: core.Position{End: h.LSN}.Public(), At: h.At, Sequence: p.head.Sequence + 1}
+	p.headOK = true
+	p.retained, p.slotOK = h.Slot.Retained, h.SlotOK
+}
+
+func (p *progress) report() report.Reader {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := report.Reader{Connector: connectorName, Lifecycle: report.Unknown, Rows: report.ExactOf(p.rows)}
+	if !p.assigned {
+		return r
+	}
+	r.Lifecycle = report.Incremental
+	r.ActiveSplit = report.ExactOf(logSplit)
+	r.Restored = report.ExactOf[position.Position](p.restored.Public())
+	r.Consumed = report.ExactOf(p.consumed.Public())
+	if !p.lastChange.IsZero() {
+		r.LastChange = report.ExactOf(p.lastChange)
+	}
+	if p.lastEvent != rows.NoTs {
+		r.LastEvent = report.ExactOf(time.UnixMicro(p.lastEvent).UTC())
+	}
+	if p.headOK {
+		r.Head = report.BestEffortOf(p.head)
+	}
+	if p.slotOK {
+		r.RetainedBytes = report.BestEffortOf(p.retained)
+	}
+	for _, c := range p.tables {
+		r.Tables = append(r.Tables, report.Table{Name: string(c.id), Lifecycle: report.Incremental, Rows: report.ExactOf(c.rows)})
+	}
+	slices.SortFunc(r.Tables, func(a, b report.Table) int { return strings.Compare(a.Name, b.Name) })
+	return r
+}

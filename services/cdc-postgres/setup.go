@@ -1,0 +1,243 @@
+package cdcpostgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/services/cdc-postgres/internal/catalog"
+	"weir.dev/weir/services/cdc-postgres/internal/core"
+	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
+)
+
+// setup is the opening of an enumerator: checks, then publication, then slot. In this order, because the server decodes
+// every change with the catalog of its own moment: a slot older than its publication can never be read.
+type setup struct {
+	*opened
+	conn   *pgx.Conn
+	server pgrepl.Server
+
+	restored bool
+	state    enumeratorState
+	log      *readerState // where the reader left off
+	skipped  []skippedTable
+}
+
+// skippedTable is a table that matches and is not captured.
+type skippedTable struct {
+	name pgrepl.TableName
+	why  string
+}
+
+func (s *setup) run(ctx context.Context) error {
+	var err error
+	if s.server, err = s.target.Server(ctx, s.conn); err != nil {
+		return err
+	}
+	if err := s.target.Check(s.server); err != nil {
+		return err
+	}
+	if len(s.cfg.Restore) > 0 {
+		return s.restore(ctx)
+	}
+	return s.create(ctx)
+}
+
+// restore checks that the server still is what the state says, and that the log goes on at the position.
+func (s *setup) restore(ctx context.Context) error {
+	state, err := decodeEnumeratorState(s.cfg.Restore, s.where)
+	if err != nil {
+		return err
+	}
+	s.restored, s.state = true, *state
+	if s.log, err = findLog(s.cfg.Parts, s.where); err != nil {
+		return err
+	}
+	a := assignment{enumeratorState: s.state, Log: s.log}
+	if s.server.System.Identifier != state.System.Identifier {
+		return systemChanged(s.where, state.System, s.server.System)
+	}
+	if s.server.DatabaseOID != state.Database {
+		return fault.New(fault.PGSystemChanged, s.where, fmt.Sprintf("the database %q was made again (oid %d, was %d)",
+			s.target.Database(), s.server.DatabaseOID, state.Database), "where", s.where)
+	}
+	slot, err := checkSlot(ctx, s.conn, s.target, state.Slot, a.position())
+	if err != nil {
+		return err
+	}
+	if s.server.System.Timeline != state.System.Timeline {
+		// Only a slot that was synchronised to the standby still belongs to the same history.
+		if !slot.Failover {
+			return fault.New(fault.PGTimelineChanged, s.where, fmt.Sprintf("timeline %d, was %d", s.server.System.Timeline, state.System.Timeline))
+		}
+		s.cfg.Logger.WarnContext(ctx, "server is on another timeline", slog.Uint64("timeline", uint64(s.server.System.Timeline)))
+		s.state.System.Timeline = s.server.System.Timeline
+	}
+	if _, ok, err := s.target.Publication(ctx, s.conn, state.Publication); err != nil || !ok {
+		if err != nil {
+			return err
+		}
+		return fault.New(fault.PGPublicationMissing, s.where, fmt.Sprintf("publication %q is gone", state.Publication), "publication", state.Publication)
+	}
+	s.skipped, err = s.notCaptured(ctx)
+	return err
+}
+
+// create makes what the first attempt of a life needs, and every attempt until an epoch is durable.
+func (s *setup) create(ctx context.Context) error {
+	tables, err := s.choose(ctx)
+	if err != nil {
+		return err
+	}
+	s.state = enumeratorState{
+		Version: stateVersion, Slot: s.source.Slot, Publication: s.source.Publication,
+		System: s.server.System, Database: s.server.DatabaseOID,
+	}
+	for _, t := range tables {
+		s.state.Tables = append(s.state.Tables, capturedTable{TableName: t.Name, OID: t.OID})
+	}
+	if err := s.publication(ctx, tables); err != nil {
+		return err
+	}
+	s.state.Start, err = s.slot(ctx)
+	return err
+}
+
+// choose finds the tables that match and can be read.
+func (s *setup) choose(ctx context.Context) ([]*catalog.Table, error) {
+	all, err := catalog.List(ctx, s.conn)
+	if err != nil {
+		return nil, s.target.Fault(err)
+	}
+	var tables []*catalog.Table
+	for _, t := range all {
+		switch {
+		case !s.captures(t.Name):
+		case t.Obstacle != "":
+			s.skipped = append(s.skipped, skippedTable{t.Name, "not captured: " + t.Obstacle + " is not in the log"})
+		default:
+			tables = append(tables, t)
+		}
+	}
+	if len(tables) == 0 {
+		return nil, fault.New(fault.PGNoTables, s.where+".tables", fmt.Sprintf("none of the %d tables of database %q matches", len(all), s.target.Database()))
+	}
+	if err := catalog.Describe(ctx, s.conn, tables); err != nil {
+		return nil, s.target.Fault(err)
+	}
+	if err := noIdentity(s.where, tables); err != nil {
+		return nil, err
+	}
+	if s.source.Before {
+		if err := noBefore(s.where, tables); err != nil {
+			return nil, err
+		}
+	}
+	return tables, nil
+}
+
+// publication makes the publication, or checks the one that was given.
+func (s *setup) publication(ctx context.Context, tables []*catalog.Table) error {
+	if s.state.Publication != "" {
+		p, ok, err := s.target.Publication(ctx, s.conn, s.state.Publication)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fault.New(fault.PGPublicationMissing, s.where+".publication", fmt.Sprintf("there is no publication %q", s.state.Publication),
+				"publication", s.state.Publication)
+		}
+		if !p.Insert || !p.Update || !p.Delete || !p.Truncate {
+			return fault.New(fault.PGPublicationMissing, s.where+".publication", fmt.Sprintf(
+				"publication %q leaves out some operations; it needs insert, update, delete and truncate", s.state.Publication), "publication", s.state.Publication)
+		}
+		for _, t := range tables {
+			if !p.Tables[t.Name] {
+				return fault.New(fault.PGPublicationTable, s.where+".publication", fmt.Sprintf("publication %q does not have table %s", s.state.Publication, t.Name),
+					"publication", s.state.Publication, "table", t.Name.Sanitize())
+			}
+		}
+		return nil
+	}
+	s.state.Publication = core.BaseName(s.cfg.Job, s.cfg.Life)
+	names := make([]pgrepl.TableName, len(tables))
+	for i, t := range tables {
+		names[i] = t.Name
+		if !t.Owned && !s.server.Superuser {
+			return fault.New(fault.PGNoCreate, s.where, fmt.Sprintf("only the owner of table %s may publish it", t.Name),
+				"role", s.target.User(), "database", s.target.Database(), "publication", s.state.Publication, "tables", t.Name.Sanitize())
+		}
+	}
+	if !s.server.CanCreate {
+		return fault.New(fault.PGNoCreate, s.where, fmt.Sprintf("role %q has no CREATE right on database %q", s.target.User(), s.target.Database()),
+			"role", s.target.User(), "database", s.target.Database(), "publication", s.state.Publication, "tables", names[0].Sanitize())
+	}
+	return s.target.MakePublication(ctx, s.conn, s.state.Publication, names)
+}
+
+// slot makes the slot of this attempt, or checks the one that was given, and returns where its log begins. Slots of
+// earlier attempts stay until an epoch is durable, unless there is no room otherwise: no epoch that names them can
+// become durable any more, since this attempt was started without one.
+func (s *setup) slot(ctx context.Context) (position.LSN, error) {
+	if s.state.Slot != "" {
+		slot, ok, err := s.target.Slot(ctx, s.conn, s.state.Slot)
+		if err != nil {
+			return 0, err
+		}
+		if !ok {
+			return 0, fault.New(fault.PGSlotMissing, s.where+".slot", fmt.Sprintf("there is no slot %q", s.state.Slot), "slot", s.state.Slot)
+		}
+		return slot.Confirmed, s.target.CheckUsable(slot)
+	}
+	s.state.Slot = core.SlotName(s.cfg.Job, s.cfg.Life, s.cfg.Fence)
+	if s.server.SlotsUsed >= s.server.SlotsLimit {
+		if err := s.dropOlder(ctx); err != nil {
+			return 0, err
+		}
+		var err error
+		if s.server, err = s.target.Server(ctx, s.conn); err != nil {
+			return 0, err
+		}
+	}
+	if err := s.target.CheckRoom(s.server); err != nil {
+		return 0, err
+	}
+	return s.target.CreateSlot(ctx, s.conn, s.state.Slot, s.server.Version, func(what string) {
+		s.cfg.Logger.InfoContext(ctx, "replication slot waits", slog.String("slot", s.state.Slot), slog.String("for", what))
+	})
+}
+
+// dropOlder drops the slots of attempts before this one.
+func (s *setup) dropOlder(ctx context.Context) error {
+	return s.dropSlots(ctx, s.conn, s.older, false)
+}
+
+// older reports whether a slot of this life was made by an earlier attempt and is not the one in use.
+func (s *setup) older(name string) bool {
+	return name != s.state.Slot && core.SlotFence(s.cfg.Job, s.cfg.Life, name) < s.cfg.Fence
+}
+
+// notCaptured lists the tables that match and are not captured.
+func (s *setup) notCaptured(ctx context.Context) ([]skippedTable, error) {
+	all, err := catalog.List(ctx, s.conn)
+	if err != nil {
+		return nil, s.target.Fault(err)
+	}
+	var skipped []skippedTable
+	for _, t := range all {
+		captured := slices.ContainsFunc(s.state.Tables, func(c capturedTable) bool { return c.TableName == t.Name })
+		switch {
+		case captured, !s.captures(t.Name):
+		case t.Obstacle != "":
+			skipped = append(skipped, skippedTable{t.Name, "not captured: " + t.Obstacle + " is not in the log"})
+		default:
+			skipped = append(skipped, skippedTable{t.Name, "not captured: made after the job was set up"})
+		}
+	}
+	return skipped, nil
+}

@@ -1,0 +1,90 @@
+package cdcpostgres
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/services/cdc-postgres/internal/core"
+	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
+)
+
+// stateVersion is the version of both states and of the assignment. A reader of another version stops.
+const stateVersion = 1
+
+// capturedTable is a table as it was when the source was set up. A table that is dropped and made again has another OID.
+type capturedTable struct {
+	pgrepl.TableName
+	OID uint32 `json:"oid"`
+}
+
+// enumeratorState is what an epoch keeps of the enumerator. From the first durable epoch on the slot it names is the
+// only one the job may read, and is never made again silently.
+type enumeratorState struct {
+	Version     int             `json:"version"`
+	Slot        string          `json:"slot"`
+	Publication string          `json:"publication"`
+	Start       position.LSN    `json:"start"` // the slot's consistent point: everything after it is in the log
+	System      pgrepl.System   `json:"system"`
+	Database    uint32          `json:"database"`
+	Tables      []capturedTable `json:"tables"`
+}
+
+// schemaVersion is the last schema of a table that the reader has sent.
+type schemaVersion struct {
+	Version     uint32 `json:"version"`
+	Fingerprint string `json:"fingerprint"`
+}
+
+// readerState is what an epoch keeps of the reader that has the log.
+type readerState struct {
+	Version  int                            `json:"version"`
+	Position core.Position                  `json:"position"`
+	Schemas  map[rows.TableID]schemaVersion `json:"schemas"`
+}
+
+// assignment gives the log to a reader: the enumerator's state, and the reader state it goes on from, if any.
+type assignment struct {
+	enumeratorState
+	Log *readerState `json:"log,omitempty"`
+}
+
+// position is where the log is read from.
+func (a *assignment) position() core.Position {
+	if a.Log != nil {
+		return a.Log.Position
+	}
+	return core.Position{End: a.Start}
+}
+
+func decodeState[T any](data []byte, where string, version func(*T) int) (*T, error) {
+	var s T
+	err := json.Unmarshal(data, &s)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.SrcPosition, where, "the saved state is not readable")
+	}
+	if v := version(&s); v != stateVersion {
+		return nil, fault.New(fault.SrcPosition, where, fmt.Sprintf("the saved state has version %d, this build reads %d", v, stateVersion))
+	}
+	return &s, nil
+}
+
+func decodeEnumeratorState(data []byte, where string) (*enumeratorState, error) {
+	return decodeState(data, where, func(s *enumeratorState) int { return s.Version })
+}
+
+func decodeReaderState(data []byte, where string) (*readerState, error) {
+	return decodeState(data, where, func(s *readerState) int { return s.Version })
+}
+
+// findLog returns the state of the reader that had the log; nil when the log was not handed out yet.
+func findLog(parts [][]byte, where string) (*readerState, error) {
+	for _, p := range parts {
+		if len(p) > 0 {
+			return decodeReaderState(p, where)
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,156 @@
+package cdcpostgres
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/pgcodec"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/services/cdc-postgres/internal/catalog"
+	"weir.dev/weir/services/cdc-postgres/internal/core"
+	"weir.dev/weir/services/cdc-postgres/internal/pgoutput"
+)
+
+// originPostgres is the word for the kind of database in row schemas.
+const originPostgres = "postgres"
+
+// described is a table as a Relation message and the catalog describe it together. err, if set, is why its rows cannot
+// be read; it matters only once a row comes that has to be emitted.
+type described struct {
+	relation pgoutput.Relation
+	captured bool
+	columns  []rows.Column
+	codecs   []pgcodec.Codec
+	key      []int
+	err      error
+}
+
+// describe combines a table of the log with the catalog of today. now is nil when the catalog has no such table any
+// more; types must hold every type of the relation that still exists.
+func describe(r pgoutput.Relation, now *catalog.Table, types map[uint32]catalog.Type, where string) *described {
+	d := &described{relation: r, captured: true}
+	if now == nil {
+		now = &catalog.Table{}
+	}
+	d.key = core.KeyOf(&r, now.PrimaryKey, now.IdentityKey)
+	place := make(map[int]int, len(d.key))
+	for at, i := range d.key {
+		place[i] = at + 1
+	}
+	notNull := make(map[string]bool, len(now.Columns))
+	for _, c := range now.Columns {
+		notNull[c.Name] = c.NotNull
+	}
+	for i, c := range r.Columns {
+		codec, ok := codecOf(c.TypeOID, c.Modifier, types)
+		if !ok {
+			d.err = fault.New(fault.PGSchemaChanged, where, fmt.Sprintf(
+				"table %s.%s: the type of column %q (oid %d) no longer exists in the catalog", r.Schema, r.Name, c.Name, c.TypeOID))
+			return d
+		}
+		d.codecs = append(d.codecs, codec)
+		d.columns = append(d.columns, rows.Column{
+			Name: c.Name, Type: codec.Type(), Source: codec.SourceType(),
+			Nullable: !notNull[c.Name] && place[i] == 0, KeyPos: place[i],
+		})
+	}
+	return d
+}
+
+// codecOf resolves a type; a domain reads as its base type.
+func codecOf(oid uint32, modifier int32, types map[uint32]catalog.Type) (pgcodec.Codec, bool) {
+	t, ok := types[oid]
+	for ok && t.Kind == 'd' {
+		if t.BaseModifier >= 0 {
+			modifier = t.BaseModifier
+		}
+		t, ok = types[t.Base]
+	}
+	return pgcodec.ForOID(t.OID, modifier, t.Name), ok
+}
+
+// binary reports whether every column has a binary form we know.
+func (d *described) binary() bool {
+	for _, c := range d.codecs {
+		if !c.HasBinary() {
+			return false
+		}
+	}
+	return true
+}
+
+// same reports whether both describe the same schema in the same columns, so that a bound table can stay in use. The
+// server repeats a Relation message whenever it has looked at its catalog again.
+func (d *described) same(o *described) bool {
+	return d.id() == o.id() && d.captured == o.captured && d.err == nil && o.err == nil &&
+		d.relation.Identity == o.relation.Identity && slices.Equal(d.relation.Columns, o.relation.Columns) &&
+		slices.Equal(d.columns, o.columns) && slices.Equal(d.key, o.key)
+}
+
+func (d *described) id() rows.TableID {
+	return rows.TableID(d.relation.Schema + "." + d.relation.Name)
+}
+
+// table is a described table bound to a builder: the rows of one schema version on their way into a batch.
+type table struct {
+	*described
+	builder *rows.Builder
+	text    []pgcodec.Decoder
+	binary  []pgcodec.Decoder // nil where the format is text
+	counter *tableCounter
+
+	// Of the rows in the builder: their size on the wire since the last look at the builder, and when the first came.
+	unseen int
+	since  time.Time
+}
+
+// bind makes the builder of a schema version and the decoders into it.
+func bind(d *described, version uint32, where string) (*table, error) {
+	schema, err := rows.NewSchema(d.id(), version, originPostgres, d.columns)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.PGSchemaChanged, where, err.Error())
+	}
+	t := &table{
+		described: d, builder: rows.NewBuilder(schema),
+		text: make([]pgcodec.Decoder, len(d.codecs)), binary: make([]pgcodec.Decoder, len(d.codecs)),
+	}
+	for i, c := range d.codecs {
+		if t.text[i], err = c.Decoder(t.builder, i, pgcodec.Text); err != nil {
+			return nil, fault.Wrap(err, fault.PGTypeUndecodable, where, err.Error())
+		}
+		if !c.HasBinary() {
+			continue
+		}
+		if t.binary[i], err = c.Decoder(t.builder, i, pgcodec.Binary); err != nil {
+			return nil, fault.Wrap(err, fault.PGTypeUndecodable, where, err.Error())
+		}
+	}
+	return t, nil
+}
+
+// put sets every column of the builder's current row. With only set, the cells of other columns were not sent by the
+// log, whatever the message holds in their place.
+func (t *table) put(cells []pgoutput.Cell, only []int) error {
+	for i := range cells {
+		c := &cells[i]
+		var err error
+		switch {
+		case c.Kind == pgoutput.CellText:
+			err = t.text[i](c.Data)
+		case c.Kind == pgoutput.CellBinary && t.binary[i] != nil:
+			err = t.binary[i](c.Data)
+		case c.Kind == pgoutput.CellUnchanged, only != nil && !slices.Contains(only, i):
+			t.builder.Absent(i)
+		case c.Kind == pgoutput.CellNull:
+			t.builder.Null(i)
+		default:
+			err = fmt.Errorf("cell of kind %q", c.Kind)
+		}
+		if err != nil {
+			return fmt.Errorf("table %s, column %q: %w", t.id(), t.columns[i].Name, err)
+		}
+	}
+	return nil
+}
