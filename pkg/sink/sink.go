@@ -99,7 +99,8 @@ type Result struct {
 // Committer makes epochs visible.
 type Committer interface {
 	// Claim takes the ledger for this fence and returns the row it found; a zero Ref means no row. A row of another
-	// life or a newer fence is an error.
+	// life or a newer fence is an error. The zero LedgerRow, without a life, says that the sink keeps no ledger because
+	// nothing it does is ever visible (blackhole): READY then carries none, and any chain is acceptable.
 	Claim(ctx context.Context) (job.LedgerRow, error)
 	// Commit applies one epoch in one step with the ledger row. It is idempotent. Transient errors are retried by
 	// the caller with the same argument, for ever; Permanent ones fail the job.

@@ -1,0 +1,40 @@
+package sinktest
+
+import (
+	"log/slog"
+	"testing"
+
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/spec"
+)
+
+// Fixture is one empty target and a sink that writes to it.
+type Fixture struct {
+	Connector sink.Connector
+	// Spec is the sink's configuration; its mode decides what the suite expects to read.
+	Spec spec.Sink
+	// Resolve turns references in Spec into values.
+	Resolve func(ref string) (string, error)
+	// Read returns what a reader of the target sees of a source table, in the order of the changes where the mode keeps
+	// it. Nil for a sink that shows nothing.
+	Read func(tb testing.TB, table rows.TableID) []Row
+	// Truncates says that the sink may follow TRUNCATE.
+	Truncates bool
+	Logger    *slog.Logger
+}
+
+// Row is one row at the target.
+type Row struct {
+	// Op is set in changelog mode.
+	Op rows.Op
+	// Cells are the columns by name, as rows.Codec writes them; null is "NULL", a column that the source did not send
+	// "ABSENT". Columns of the target that the source does not have are left out.
+	Cells map[string]string
+}
+
+// The words for cells without a value.
+const (
+	Null   = "NULL"
+	Absent = "ABSENT"
+)

@@ -1,0 +1,368 @@
+package postgres
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/stage"
+)
+
+// preload is how many rows are copied into staging tables before the ledger row is locked. Up to it the lock is held only
+// for the statements that move the rows on; beyond it memory and temporary space decide, and a zombie's lock is ended
+// anyway.
+const preload = 400_000
+
+// apply is one commit's transaction. Everything it learns is the committer's only once it has committed.
+type apply struct {
+	c     *Committer
+	s     *session
+	work  work
+	epoch int64
+
+	targets map[rows.TableID]*target
+	// staged counts the staging tables in use by shape, made lists those that this transaction created.
+	staged map[string]int
+	made   []string
+	rows   uint64
+	nulled uint64
+}
+
+// loaded is a piece whose parts are where the next statement needs them.
+type loaded struct {
+	schema *rows.Schema
+	parts  []part
+}
+
+// part is rows of one kind: in a staging table, or still in memory for a COPY straight into the target.
+type part struct {
+	kind    stage.Kind
+	batches []*rows.Batch
+	absent  []uint16
+	n       int
+	staging string // empty: not staged yet
+}
+
+// run loads, locks, decides, applies and moves the ledger on. It leaves COMMIT to its caller.
+func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error) {
+	a.targets, a.staged = make(map[rows.TableID]*target), make(map[string]int)
+	reading, stop := context.WithCancel(ctx)
+	pieces := a.work.open(reading, a.c.cfg.Store, a.c.codec)
+	defer func() {
+		stop()
+		for range pieces { // the codec is free again when the channel is closed
+		}
+	}()
+	var early []loaded
+	for n := 0; n < preload; {
+		o, ok := <-pieces
+		if !ok {
+			break
+		}
+		l, err := a.load(ctx, o)
+		if err != nil {
+			return sink.Result{}, err
+		}
+		early = append(early, l)
+		for _, p := range l.parts {
+			n += p.n
+		}
+	}
+	// From here on the row is ours: no other attempt commits, and none takes the ledger over unseen.
+	found, err := a.c.ledger.read(ctx, a.s, true)
+	if err != nil {
+		return sink.Result{}, err
+	}
+	v := core.Decide(found, a.c.cfg.Life, a.c.cfg.Fence, commit.Ref, commit.Prev)
+	if v == core.Done {
+		return sink.Result{}, nil
+	}
+	if err := a.c.refusal(v, found, &commit); err != nil {
+		return sink.Result{}, err
+	}
+	if err := a.truncate(ctx); err != nil {
+		return sink.Result{}, err
+	}
+	for _, l := range early {
+		if err := a.apply(ctx, l); err != nil {
+			return sink.Result{}, err
+		}
+	}
+	for o := range pieces {
+		l, err := a.load(ctx, o)
+		if err != nil {
+			return sink.Result{}, err
+		}
+		if err := a.apply(ctx, l); err != nil {
+			return sink.Result{}, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return sink.Result{}, err // the channel may have been closed early
+	}
+	return sink.Result{Applied: true, Rows: a.rows}, a.c.ledger.advance(ctx, a.s, entry{
+		ref: commit.Ref, prev: commit.Prev, fence: a.c.cfg.Fence, positions: commit.Positions, rows: a.rows,
+	})
+}
+
+// rollback undoes what only the transaction knew. A session that cannot roll back is found broken by its next use.
+func (a *apply) rollback(ctx context.Context) {
+	for _, name := range a.made {
+		delete(a.s.staging, name)
+	}
+	if !a.s.IsClosed() && ctx.Err() == nil {
+		_, _ = a.s.Exec(ctx, "ROLLBACK")
+	}
+}
+
+// truncate empties tables that the source emptied within the epoch. Their rows of before are not in the commit.
+func (a *apply) truncate(ctx context.Context) error {
+	for _, id := range a.work.truncates {
+		sourceSchema, sourceTable := splitTable(id)
+		name := a.c.pg.TableName(sourceSchema, sourceTable)
+		if !a.c.pg.Allows(spec.AllowTruncate) {
+			return fault.New(fault.SinkTruncateRefused, a.c.at.sink+", table "+string(id), "TRUNCATE "+string(id))
+		}
+		found, err := examine(ctx, a.s, a.c.ledger.schema, name)
+		if err != nil {
+			return err
+		}
+		if found == nil {
+			continue // no row of it was ever committed
+		}
+		if _, err := a.s.Exec(ctx, "TRUNCATE "+a.c.ledger.name(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load groups a piece's batches by what is done with them and copies into staging tables what has to go there whatever
+// the target looks like.
+func (a *apply) load(ctx context.Context, o opened) (loaded, error) {
+	if o.err != nil {
+		return loaded{}, o.err
+	}
+	l := loaded{schema: o.parts[0].Rows.Schema()}
+	for _, p := range o.parts {
+		var absent []uint16
+		if p.Kind == stage.Partial {
+			absent = p.Rows.Absent(0)
+		}
+		n := len(l.parts)
+		if n > 0 && l.parts[n-1].kind == p.Kind && slices.Equal(l.parts[n-1].absent, absent) {
+			l.parts[n-1].batches = append(l.parts[n-1].batches, p.Rows)
+			l.parts[n-1].n += p.Rows.NumRows()
+			continue
+		}
+		l.parts = append(l.parts, part{kind: p.Kind, batches: []*rows.Batch{p.Rows}, absent: absent, n: p.Rows.NumRows()})
+	}
+	for i := range l.parts {
+		p := &l.parts[i]
+		if p.kind == stage.Fresh || p.kind == stage.Change {
+			continue
+		}
+		if err := a.stage(ctx, l.schema, p); err != nil {
+			return loaded{}, err
+		}
+	}
+	return l, nil
+}
+
+// stage copies a part into a staging table of its own.
+func (a *apply) stage(ctx context.Context, schema *rows.Schema, p *part) error {
+	keysOnly := p.kind == stage.Delete
+	shape := stagingName(schema, keysOnly, 0)
+	name := stagingName(schema, keysOnly, a.staged[shape])
+	a.staged[shape]++
+	change := a.c.cfg.Sink.Mode == spec.Changelog
+	if !a.s.staging[name] {
+		if _, err := a.s.Exec(ctx, stagingDDL(schema, keysOnly, change, name)); err != nil {
+			return err
+		}
+		a.s.staging[name] = true
+		a.made = append(a.made, name)
+	}
+	p.staging = name
+	var want []int
+	var columns []string
+	for i, c := range schema.Columns() {
+		if keysOnly && c.KeyPos == 0 || containsColumn(p.absent, i) {
+			continue
+		}
+		want = append(want, i)
+		columns = append(columns, stagingColumn(i))
+	}
+	epoch := int64(0)
+	if change {
+		epoch = a.epoch
+		for _, c := range changeColumns {
+			columns = append(columns, c.name)
+		}
+	}
+	return a.copy(ctx, name, columns, newCopyStream(p.batches, want, epoch))
+}
+
+func (a *apply) copy(ctx context.Context, table string, columns []string, stream *copyStream) error {
+	err := a.s.copyInto(ctx, table, columns, stream)
+	a.nulled += stream.nulled
+	return err
+}
+
+// apply makes one piece visible within the transaction.
+func (a *apply) apply(ctx context.Context, l loaded) error {
+	t, err := a.target(ctx, l.schema)
+	if err != nil {
+		return err
+	}
+	for i := range l.parts {
+		a.rows += uint64(l.parts[i].n)
+	}
+	if !t.guarded {
+		return a.parts(ctx, t, l.parts)
+	}
+	// Rows of one piece may pass a unique value on to each other, and a set of rows has no order.
+	err = a.savepoint(ctx, func() error { return a.parts(ctx, t, l.parts) })
+	if hasState(err, uniqueViolation) || hasState(err, exclusionViolation) {
+		return a.replay(ctx, t, l.parts)
+	}
+	return err
+}
+
+func (a *apply) parts(ctx context.Context, t *target, parts []part) error {
+	for i := range parts {
+		if err := a.part(ctx, t, &parts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// target finds or prepares the table for a schema version.
+func (a *apply) target(ctx context.Context, schema *rows.Schema) (*target, error) {
+	for _, known := range []map[rows.TableID]*target{a.targets, a.c.targets} {
+		if t := known[schema.Table()]; t != nil && t.schema.Fingerprint() == schema.Fingerprint() {
+			return t, nil
+		}
+	}
+	t, err := a.c.prepare(ctx, a.s, schema)
+	if err != nil {
+		return nil, err
+	}
+	a.targets[schema.Table()] = t
+	return t, nil
+}
+
+// part applies rows of one kind.
+func (a *apply) part(ctx context.Context, t *target, p *part) error {
+	if p.kind == stage.Fresh || p.kind == stage.Change {
+		done, err := a.straight(ctx, t, p)
+		if done || err != nil {
+			return err
+		}
+	}
+	if p.staging == "" {
+		if err := a.stage(ctx, t.schema, p); err != nil {
+			return err
+		}
+	}
+	switch p.kind {
+	case stage.Delete:
+		_, err := a.exec(ctx, t.deleteSQL(p.staging))
+		return err
+	case stage.Fresh, stage.Change:
+		_, err := a.exec(ctx, t.insertSQL(p.staging, false))
+		return err
+	case stage.Upsert:
+		hit := int64(0)
+		if sql := t.updateSQL(p.staging, t.all()); sql != "" {
+			var err error
+			if hit, err = a.exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		if hit == int64(p.n) {
+			return nil
+		}
+		_, err := a.exec(ctx, t.insertSQL(p.staging, true))
+		return err
+	case stage.Partial:
+		want := t.present(p.absent)
+		sql := t.updateSQL(p.staging, want)
+		if sql == "" {
+			return nil
+		}
+		hit, err := a.exec(ctx, sql)
+		if err != nil {
+			return err
+		}
+		if hit != int64(p.n) {
+			source := string(t.schema.Table())
+			column := t.schema.Column(int(p.absent[0])).Name
+			return fault.New(fault.SinkPartialMiss, a.c.at.sink+", table "+t.plain,
+				"the source did not send column "+column+" and the target has no row to complete", "table", source)
+		}
+	}
+	return nil
+}
+
+// straight copies rows into the target itself where it takes their form: the fastest way in, half the log of an INSERT.
+// Fresh rows may turn out not to be; then nothing of the attempt is left and done is false.
+func (a *apply) straight(ctx context.Context, t *target, p *part) (done bool, err error) {
+	if !t.direct || p.staging != "" {
+		return false, nil
+	}
+	all := t.all()
+	epoch := int64(0)
+	if t.mode == spec.Changelog {
+		epoch = a.epoch
+	}
+	into := func() error { return a.copy(ctx, t.name, t.names(all), newCopyStream(p.batches, all, epoch)) }
+	if p.kind == stage.Change {
+		return true, into()
+	}
+	if t.clashes > 0 {
+		t.clashes--
+		return false, nil
+	}
+	err = a.savepoint(ctx, into)
+	if hasState(err, uniqueViolation) {
+		t.clashes = 100
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// savepoint runs do and takes back what it did when it fails.
+func (a *apply) savepoint(ctx context.Context, do func() error) error {
+	if _, err := a.s.Exec(ctx, "SAVEPOINT weir"); err != nil {
+		return err
+	}
+	made, staged := len(a.made), maps.Clone(a.staged)
+	if err := do(); err != nil {
+		if a.s.IsClosed() || ctx.Err() != nil {
+			return err
+		}
+		// Staging tables are as they were: empty or not there.
+		for _, name := range a.made[made:] {
+			delete(a.s.staging, name)
+		}
+		a.made, a.staged = a.made[:made], staged
+		if _, undo := a.s.Exec(ctx, "ROLLBACK TO SAVEPOINT weir; RELEASE SAVEPOINT weir"); undo != nil {
+			return undo
+		}
+		return err
+	}
+	_, err := a.s.Exec(ctx, "RELEASE SAVEPOINT weir")
+	return err
+}
+
+func (a *apply) exec(ctx context.Context, sql string) (int64, error) {
+	tag, err := a.s.Exec(ctx, sql)
+	return tag.RowsAffected(), err
+}

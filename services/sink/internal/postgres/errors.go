@@ -1,0 +1,128 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"weir.dev/weir/pkg/fault"
+)
+
+// SQLSTATEs that decide something, by PostgreSQL's own names.
+const (
+	uniqueViolation      = "23505"
+	exclusionViolation   = "23P01"
+	lockNotAvailable     = "55P03"
+	undefinedTable       = "42P01"
+	insufficientRight    = "42501"
+	readOnlyTransaction  = "25006"
+	invalidPassword      = "28P01"
+	invalidAuthorization = "28000"
+	noDatabase           = "3D000"
+	diskFull             = "53100"
+	queryCanceled        = "57014"
+	truncateReferenced   = "0A000"
+)
+
+// place is where an error happened, for people: the sink's path in the spec and, where known, the target table.
+type place struct {
+	sink  string // sinks.warehouse
+	table string // shop.orders, or empty
+}
+
+func (p place) String() string {
+	if p.table == "" {
+		return p.sink
+	}
+	return p.sink + ", table " + p.table
+}
+
+// translate turns what pgx returned into a classified error. It quotes names that PostgreSQL reports apart from its
+// messages; a message itself only where it cannot hold a row value (F4).
+func translate(ctx context.Context, err error, at place) error {
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return translateSQL(pg, err, at)
+	}
+	// What is left is the connection: refused, reset, timed out, closed in mid-sentence.
+	return fault.Wrap(err, fault.SinkUnreachable, at.sink, reasonOf(err), "where", at.sink)
+}
+
+func translateSQL(pg *pgconn.PgError, err error, at place) error {
+	if pg.TableName != "" && at.table == "" {
+		at.table = pg.SchemaName + "." + pg.TableName
+	}
+	state := "SQLSTATE " + pg.Code
+	names := []string{
+		"where", at.sink, "table", orElse(at.table, "<table>"),
+		"column", orElse(pg.ColumnName, "<column>"), "constraint", orElse(pg.ConstraintName, "<constraint>"),
+	}
+	wrap := func(code fault.Code, why string) error { return fault.Wrap(err, code, at.String(), why, names...) }
+	switch pg.Code {
+	case invalidPassword, invalidAuthorization:
+		return wrap(fault.SinkWrongPassword, state)
+	case noDatabase:
+		return wrap(fault.SinkNoDatabase, state)
+	case insufficientRight:
+		return wrap(fault.SinkMissingRight, pg.Message) // "permission denied for table orders": names only
+	case readOnlyTransaction:
+		return wrap(fault.SinkReadOnly, state)
+	case diskFull:
+		return wrap(fault.SinkDisk, state)
+	case lockNotAvailable:
+		return wrap(fault.SinkBusy, "a lock was not free within "+lockTimeout.String())
+	case queryCanceled:
+		return wrap(fault.SinkBusy, "a statement was cancelled or ran longer than "+statementTimeout.String())
+	case undefinedTable:
+		return wrap(fault.SinkMissingTable, pg.Message) // "relation "shop.orders" does not exist"
+	case truncateReferenced:
+		return wrap(fault.SinkConstraint, pg.Message) // "cannot truncate a table referenced in a foreign key constraint"
+	}
+	switch pg.Code[:2] {
+	case "08", "57": // connection exception, operator intervention: shutdown, crash, starting up
+		return wrap(fault.SinkUnreachable, state)
+	case "40", "53": // serialization failure, deadlock; connections or memory used up
+		return wrap(fault.SinkBusy, state)
+	case "23": // integrity constraint violation; the message names constraint and column, the detail has the values
+		return wrap(fault.SinkConstraint, fmt.Sprintf("constraint %s, column %s, %s",
+			orElse(pg.ConstraintName, "unnamed"), orElse(pg.ColumnName, "unnamed"), state))
+	case "22": // data exception; its message may quote the value
+		return wrap(fault.SinkRow, fmt.Sprintf("column %s, %s", orElse(pg.ColumnName, "unnamed"), state))
+	case "42": // the statement does not fit the target's tables
+		return wrap(fault.SinkMissingColumn, pg.Message)
+	}
+	return fmt.Errorf("%s: %s: %w", at, state, err)
+}
+
+func hasState(err error, state string) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == state
+}
+
+// reasonOf is the innermost text of a connection error. The outer ones of pgx quote host, user and database.
+func reasonOf(err error) string {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err.Error()
+		}
+		err = next
+	}
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
