@@ -1,0 +1,118 @@
+package sink_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/pkg/config"
+	"weir.dev/weir/pkg/rows"
+	pkgsink "weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/sink/sinktest"
+	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink"
+)
+
+func connector(tb testing.TB, kind string) pkgsink.Connector {
+	tb.Helper()
+	all, err := sink.Connectors(noop.NewMeterProvider().Meter(""))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return all[kind]
+}
+
+// resolve takes a reference as its value.
+func resolve(ref string) (string, error) { return ref, nil }
+
+func TestPostgresConformance(t *testing.T) {
+	t.Parallel()
+	pg := harness.StartPostgres(t, harness.PostgresConfig{})
+	var databases atomic.Int64
+	for _, mode := range []spec.Mode{spec.Upsert, spec.Changelog, spec.Append} {
+		t.Run(string(mode), func(t *testing.T) {
+			sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
+				t.Helper()
+				// Sessions of one job end each other, so each case has a database of its own.
+				db := fmt.Sprintf("suite%d", databases.Add(1))
+				if err := pg.CreateDatabase(t.Context(), db); err != nil {
+					t.Fatal(err)
+				}
+				return sinktest.Fixture{
+					Connector: connector(t, "postgres"), Resolve: resolve, Truncates: true,
+					Spec: spec.Sink{Name: "warehouse", Type: "postgres", Mode: mode, Config: &spec.PostgresSink{
+						URL: config.NewSecret(pg.URL(db)), Schema: "Weir target", Table: "{table}",
+						Allow: []spec.Allowance{spec.AllowTruncate},
+					}},
+					Read: reader(t, pg, db, mode),
+				}
+			})
+		})
+	}
+}
+
+// reader reads a target table as text, changes in the order of the source.
+func reader(t *testing.T, pg *harness.Postgres, db string, mode spec.Mode) func(testing.TB, rows.TableID) []sinktest.Row {
+	t.Helper()
+	conn, err := pg.Connect(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
+	return func(tb testing.TB, id rows.TableID) []sinktest.Row {
+		tb.Helper()
+		_, name, _ := strings.Cut(string(id), ".")
+		table := pgx.Identifier{"Weir target", name}
+		var there bool
+		if err := conn.QueryRow(tb.Context(), "SELECT to_regclass($1) IS NOT NULL", table.Sanitize()).Scan(&there); err != nil {
+			tb.Fatal(err)
+		}
+		if !there {
+			return nil
+		}
+		sql := "SELECT * FROM " + table.Sanitize()
+		if mode == spec.Changelog {
+			sql += " ORDER BY _epoch, _seq"
+		}
+		found, err := conn.Query(tb.Context(), sql, pgx.QueryExecModeSimpleProtocol) // columns come and go
+		if err != nil {
+			tb.Fatal(err)
+		}
+		defer found.Close()
+		var out []sinktest.Row
+		for found.Next() {
+			r := sinktest.Row{Cells: make(map[string]string)}
+			absent := ""
+			for i, f := range found.FieldDescriptions() {
+				text := sinktest.Null
+				if raw := found.RawValues()[i]; raw != nil {
+					text = string(raw)
+				}
+				switch {
+				case f.Name == "_op":
+					fmt.Sscan(text, &r.Op)
+				case f.Name == "_absent":
+					absent = text
+				case !strings.HasPrefix(f.Name, "_"):
+					r.Cells[f.Name] = text
+				}
+			}
+			for name := range r.Cells {
+				if strings.Contains(absent, name) {
+					r.Cells[name] = sinktest.Absent
+				}
+			}
+			out = append(out, r)
+		}
+		if err := found.Err(); err != nil {
+			tb.Fatal(err)
+		}
+		return out
+	}
+}
