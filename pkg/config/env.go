@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,43 +17,46 @@ func EnvName(service, path string) string {
 	return Prefix + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(service+"_"+path))
 }
 
-// Overlay sets the leaves of target, a pointer to a struct, from the variables of a service in env (as os.Environ gives
-// them). Lists are split at commas. A variable with [Prefix] that belongs neither to a setting nor to one of the other
-// services is a problem (C1): a misspelt setting must not be silent.
-func Overlay(target any, service string, others, env []string) []fault.Problem {
-	leaves := make(map[string]leaf)
-	collect(reflect.ValueOf(target).Elem(), service, "", leaves)
+// Overlay sets the leaves of the targets from the variables of a service. Lists are split at commas. A variable with
+// [Prefix] that belongs neither to a setting nor to one of the other services is a problem (C1): a misspelt setting must
+// not be silent. unknown counts those among the problems.
+func Overlay(in Input, targets ...any) (problems []fault.Problem, unknown int) {
+	leaves := collectAll(in.Service, targets)
 	d := Decoder{}
-	for _, kv := range slices.Sorted(slices.Values(env)) {
+	for _, kv := range slices.Sorted(slices.Values(in.Environ)) {
 		name, value, _ := strings.Cut(kv, "=")
 		if !strings.HasPrefix(name, Prefix) {
 			continue
 		}
-		l, ok := leaves[name]
-		switch {
-		case ok:
+		if l, ok := leaves[name]; ok {
 			n := scalar(value, l.value.Type())
 			n.Path = name
 			d.value(n, l.value, l.field)
-		case !slices.ContainsFunc(others, func(s string) bool { return s != service && strings.HasPrefix(name, EnvName(s, "")) }):
-			n := &Node{Path: name, Text: name}
-			p := fault.Problem{What: "the variable names no setting", Suggest: Nearest(name, EnvNames(target, service))}
-			d.Report(n, p)
+			continue
+		}
+		foreign := func(s string) bool { return s != in.Service && strings.HasPrefix(name, EnvName(s, "")) }
+		if !slices.ContainsFunc(in.Others, foreign) {
+			unknown++
+			d.Report(&Node{Path: name}, fault.Problem{
+				What:    "the variable names no setting",
+				Suggest: Nearest(name, EnvNames(in.Service, targets...)),
+			})
 		}
 	}
-	return d.Problems
+	return d.Problems, unknown
 }
 
-// EnvNames returns the variables of all settings of target, sorted.
-func EnvNames(target any, service string) []string {
+// EnvNames returns the variables of all settings of the targets, sorted.
+func EnvNames(service string, targets ...any) []string {
+	return slices.Sorted(maps.Keys(collectAll(service, targets)))
+}
+
+func collectAll(service string, targets []any) map[string]leaf {
 	leaves := make(map[string]leaf)
-	collect(reflect.ValueOf(target).Elem(), service, "", leaves)
-	names := make([]string, 0, len(leaves))
-	for name := range leaves {
-		names = append(names, name)
+	for _, t := range targets {
+		collect(reflect.ValueOf(t).Elem(), service, "", leaves)
 	}
-	slices.Sort(names)
-	return names
+	return leaves
 }
 
 type leaf struct {

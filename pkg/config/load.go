@@ -8,36 +8,45 @@ type Validator interface {
 	Validate() []fault.Problem
 }
 
-// Load fills target, a pointer to a struct with its defaults set, from a file's text (nil: no file) and from the
-// variables of the service. The error is a [*fault.Error] with every problem.
-func Load(target any, service string, others []string, file string, data []byte, env []string) error {
+// Input is where settings come from: a file and the environment.
+type Input struct {
+	Service string   // whose settings these are
+	Others  []string // services whose variables may be set too
+	File    string   // name of the file, for errors
+	Data    []byte   // its text; nil: no file
+	Environ []string // as os.Environ gives it
+}
+
+// Load fills the targets, pointers to structs which hold the defaults and share one mapping, from the file and then from
+// the environment. The error is a [*fault.Error] with every problem.
+func Load(in Input, targets ...any) error {
 	d := Decoder{}
-	if data != nil {
-		root, problems := Parse(data)
+	if in.Data != nil {
+		root, problems := Parse(in.Data)
 		d.Problems = problems
 		if root != nil {
-			d.Decode(root, target)
+			d.Struct(root, ShapeOf(targets...), targets...)
 		}
 		SortProblems(d.Problems)
 	}
-	envProblems := Overlay(target, service, others, env)
-	problems := append(d.Problems, envProblems...)
-	if v, ok := target.(Validator); ok && len(problems) == 0 {
-		problems = v.Validate()
+	where, code := in.File, fault.ConfInvalid
+	env, unknown := Overlay(in, targets...)
+	if len(d.Problems) == 0 && len(env) > 0 {
+		where = "environment"
+		if unknown == len(env) {
+			code = fault.ConfUnknownEnv
+		}
+	}
+	problems := append(d.Problems, env...)
+	for _, t := range targets {
+		if v, ok := t.(Validator); ok && len(d.Problems)+len(env) == 0 {
+			problems = append(problems, v.Validate()...)
+		}
 	}
 	if len(problems) == 0 {
 		return nil
 	}
-	code, where := fault.ConfInvalid, file
-	if len(d.Problems) == 0 && len(envProblems) > 0 {
-		code, where = fault.ConfUnknownEnv, "environment"
-		for _, p := range envProblems {
-			if p.What != "the variable names no setting" {
-				code = fault.ConfInvalid
-			}
-		}
-	}
-	err := fault.New(code, where, "", "service", service)
+	err := fault.New(code, where, "", "service", in.Service)
 	err.Problems = problems
 	return err
 }

@@ -45,10 +45,10 @@ func defaults() process {
 
 func TestLoadPrecedence(t *testing.T) {
 	c := defaults()
-	err := Load(&c, "cdc-postgres", nil, "c.yaml", []byte("level: debug\nstage: {parts: 3}\nroles: [a]\n"), []string{
+	err := Load(Input{Service: "cdc-postgres", Data: []byte("level: debug\nstage: {parts: 3}\nroles: [a]\n"), Environ: []string{
 		"PATH=/bin", "WEIR_CDC_POSTGRES_STAGE_PARTS=4", "WEIR_CDC_POSTGRES_ROLES=x, y", "WEIR_CDC_POSTGRES_CREDS=s3", "WEIR_CDC_POSTGRES_LEASE=5s",
 		"WEIR_CDC_POSTGRES_VERBOSE=true", "WEIR_CDC_POSTGRES_RATIO=0.5", "WEIR_CDC_POSTGRES_HTTP=8080", "WEIR_CDC_POSTGRES_WORKERS=200",
-	})
+	}}, &c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestLoadProblems(t *testing.T) {
 			if tt.file != "" {
 				data = []byte(tt.file)
 			}
-			err := Load(&c, "sink", []string{"sink", "coordinator"}, "c.yaml", data, tt.env)
+			err := Load(Input{Service: "sink", Others: []string{"sink", "coordinator"}, File: "c.yaml", Data: data, Environ: tt.env}, &c)
 			e, ok := errors.AsType[*fault.Error](err)
 			if !ok || e.Code != tt.code {
 				t.Fatalf("got %v", err)
@@ -110,8 +110,25 @@ func TestLoadProblems(t *testing.T) {
 
 func TestVariablesOfOtherServicesAreLeftAlone(t *testing.T) {
 	c := defaults()
-	if err := Load(&c, "sink", []string{"sink", "cdc-postgres"}, "", nil, []string{"WEIR_CDC_POSTGRES_ANYTHING=1"}); err != nil {
+	if err := Load(Input{Service: "sink", Others: []string{"sink", "cdc-postgres"}, Environ: []string{"WEIR_CDC_POSTGRES_ANYTHING=1"}}, &c); err != nil {
 		t.Error(err)
+	}
+}
+
+type more struct {
+	Extra int `yaml:"extra"`
+}
+
+func TestTwoTargetsShareOneFile(t *testing.T) {
+	c, m := defaults(), more{}
+	if err := Load(Input{Service: "sink", Data: []byte("extra: 1\nlevel: debug\n"), Environ: []string{"WEIR_SINK_EXTRA=2"}}, &c, &m); err != nil {
+		t.Fatal(err)
+	}
+	if c.Level != "debug" || m.Extra != 2 {
+		t.Errorf("got %+v %+v", c, m)
+	}
+	if err := Load(Input{Service: "sink", Data: []byte("extra: 1\n")}, &c); err == nil {
+		t.Error("a key of no target was accepted")
 	}
 }
 
@@ -122,7 +139,7 @@ func TestEnvNames(t *testing.T) {
 		"WEIR_CDC_POSTGRES_NOTE", "WEIR_CDC_POSTGRES_RATIO", "WEIR_CDC_POSTGRES_ROLES", "WEIR_CDC_POSTGRES_STAGE_BYTES",
 		"WEIR_CDC_POSTGRES_STAGE_PARTS", "WEIR_CDC_POSTGRES_VERBOSE", "WEIR_CDC_POSTGRES_WORKERS",
 	}
-	if got := EnvNames(&c, "cdc-postgres"); !slices.Equal(got, want) {
+	if got := EnvNames("cdc-postgres", &c); !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -147,7 +164,7 @@ func TestEncodeDecode(t *testing.T) {
 		n := Encode(c, Keep)
 		for _, form := range []string{string(n.JSON()), n.YAML()} {
 			var back process
-			if err := Load(&back, "sink", nil, "", []byte(form), nil); err != nil && c.Stage.Parts != 7 {
+			if err := Load(Input{Data: []byte(form)}, &back); err != nil && c.Stage.Parts != 7 {
 				t.Fatalf("%v\n%s", err, form)
 			}
 			if !reflect.DeepEqual(c, back) {
@@ -177,7 +194,7 @@ func TestDecodeKinds(t *testing.T) {
 		"? a\n: b":      "1:1 a key must be a plain word",
 	} {
 		c := defaults()
-		err := Load(&c, "sink", nil, "", []byte(text), nil)
+		err := Load(Input{Data: []byte(text)}, &c)
 		e, ok := errors.AsType[*fault.Error](err)
 		if !ok {
 			t.Errorf("%s: accepted", text)

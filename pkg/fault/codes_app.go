@@ -2,12 +2,13 @@ package fault
 
 // Codes of the area APP: processes and their shells. Numbers are never reused (F2); append at the end.
 const (
-	AppInternal    Code = "WEIR-APP-001" // internal error
-	AppListenTaken Code = "WEIR-APP-002" // the address is already in use
-	AppForced      Code = "WEIR-APP-003" // stopped by a second signal before the work was finished
-	AppStopTimeout Code = "WEIR-APP-004" // the process did not stop within its grace period
-	AppDirLocked   Code = "WEIR-APP-005" // the data directory is in use by another process
-	AppDirUnusable Code = "WEIR-APP-006" // the data directory cannot be used
+	AppInternal     Code = "WEIR-APP-001" // internal error
+	AppListenTaken  Code = "WEIR-APP-002" // the address is already in use
+	AppForced       Code = "WEIR-APP-003" // stopped by a second signal before the work was finished
+	AppStopTimeout  Code = "WEIR-APP-004" // the process did not stop within its grace period
+	AppDirLocked    Code = "WEIR-APP-005" // the data directory is in use by another process
+	AppDirUnusable  Code = "WEIR-APP-006" // the data directory cannot be used
+	AppListenFailed Code = "WEIR-APP-007" // cannot listen on the address
 )
 
 func appCodes() []Entry {
@@ -41,6 +42,11 @@ func appCodes() []Entry {
 			Code: AppDirUnusable, Name: "DIR_UNUSABLE", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the data directory cannot be used",
 			Remedy: "Make <dir> a directory that this user can read and write, or give another one with --data-dir.",
+		},
+		{
+			Code: AppListenFailed, Name: "LISTEN_FAILED", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "cannot listen on the address",
+			Remedy: "Give an address of this host that the user may use with <flag>, such as 127.0.0.1:8422.",
 		},
 	}
 }
