@@ -27,6 +27,7 @@ type numeric struct {
 	digits []byte
 }
 
+// readNumeric accepts what the server sends: no leading zero digit, nothing behind the scale, no negative zero.
 func readNumeric(cell []byte) (n numeric, ok bool) {
 	if len(cell) < 8 {
 		return n, false
@@ -45,10 +46,28 @@ func readNumeric(cell []byte) (n numeric, ok bool) {
 		}
 	}
 	switch n.sign {
-	case signPositive, signNegative, signNaN, signInf, signNegInf:
+	case signPositive, signNegative:
+		zero := count == 0
+		return n, !n.hidden(count) && (zero || n.digit(0) != 0) && !(zero && n.sign == signNegative)
+	case signNaN, signInf, signNegInf:
 		return n, true
 	}
 	return n, false
+}
+
+// hidden reports whether n has digits beyond its scale; the server cuts them before it sends, and text would not show them.
+func (n numeric) hidden(count int) bool {
+	for i := count - 1; i >= 0; i-- {
+		beyond := 4*(i-n.weight) - n.scale // decimal places of digit i that lie behind the scale
+		if beyond <= 0 {
+			return false
+		}
+		unit := [...]uint16{1, 10, 100, 1000, 10_000}[min(beyond, 4)]
+		if n.digit(i)%unit != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (n numeric) digit(i int) uint16 { return binary.BigEndian.Uint16(n.digits[2*i:]) }
@@ -168,43 +187,59 @@ func (n numeric) unscaled(scale int) (m magnitude, ok bool) {
 	return m, m.scaleUp(exp)
 }
 
-// parseNumber reads plain decimal text as a whole number of 10^-scale. ok is false where it does not fit,
-// valid where it is no plain decimal at all.
+// The most digits a numeric has before and behind the point.
+const (
+	maxWhole    = 131_072
+	maxFraction = 16_383
+)
+
+// parseNumber reads decimal text in the form the server writes it, as a whole number of 10^-scale. ok is false where it
+// does not fit, valid where it is no such text: the server writes no needless zeros, no plus sign and no negative zero.
 func parseNumber(s []byte, scale int) (m magnitude, negative, ok, valid bool) {
 	if len(s) > 0 && s[0] == '-' {
 		negative, s = true, s[1:]
 	}
-	ok = true
-	fraction, seen := -1, 0
-	var chunk, factor uint64 = 0, 1
-	for _, c := range s {
-		if c == '.' && fraction < 0 {
-			fraction = 0
-			continue
-		}
-		d := c - '0'
-		if d > 9 {
-			return m, negative, false, false
-		}
-		seen++
-		if fraction >= 0 {
-			if fraction == scale { // a digit finer than the scale
-				ok = ok && d == 0
-				continue
-			}
-			fraction++
-		}
-		chunk, factor = chunk*10+uint64(d), factor*10
-		if factor == 10_000_000_000_000_000_000 {
-			ok = m.mulAdd(factor, chunk) && ok
-			chunk, factor = 0, 1
+	whole, fraction, point := s, []byte(nil), bytes.IndexByte(s, '.')
+	if point >= 0 {
+		whole, fraction = s[:point], s[point+1:]
+		valid = len(fraction) > 0
+	} else {
+		valid = true
+	}
+	valid = valid && len(whole) > 0 && (len(whole) == 1 || whole[0] != '0') && len(whole) <= maxWhole && len(fraction) <= maxFraction
+	zero := true
+	for _, part := range [...][]byte{whole, fraction} {
+		for _, c := range part {
+			valid = valid && c-'0' <= 9
+			zero = zero && c == '0'
 		}
 	}
-	if factor > 1 {
-		ok = m.mulAdd(factor, chunk) && ok
+	if !valid || (negative && zero) {
+		return m, negative, false, false
 	}
-	ok = m.scaleUp(scale-max(fraction, 0)) && ok
-	return m, negative, ok, seen > 0
+	ok = m.shift(whole)
+	for _, c := range fraction[min(scale, len(fraction)):] { // digits finer than the scale
+		ok = ok && c == '0'
+	}
+	fraction = fraction[:min(scale, len(fraction))]
+	ok = ok && m.shift(fraction) && m.scaleUp(scale-len(fraction))
+	return m, negative, ok, true
+}
+
+// shift appends decimal digits to m.
+func (m *magnitude) shift(digits []byte) bool {
+	for len(digits) > 0 {
+		n := min(len(digits), 19)
+		var chunk, factor uint64 = 0, 1
+		for _, c := range digits[:n] {
+			chunk, factor = chunk*10+uint64(c-'0'), factor*10
+		}
+		if !m.mulAdd(factor, chunk) {
+			return false
+		}
+		digits = digits[n:]
+	}
+	return true
 }
 
 // isNonFinite reports whether numeric text is one of the values that are not numbers.

@@ -34,7 +34,7 @@ func putNumeric(dst, text []byte) (_ []byte, ok bool) {
 	if point := bytes.IndexByte(text, '.'); point >= 0 {
 		whole, fraction = text[:point], text[point+1:]
 	}
-	if len(whole)+len(fraction) == 0 || len(fraction) > 16_383 || len(whole) > 131_072 {
+	if len(whole)+len(fraction) == 0 || len(fraction) > maxFraction || len(whole) > maxWhole {
 		return dst, false
 	}
 	whole = bytes.TrimLeft(whole, "0")
@@ -100,11 +100,10 @@ func putDate(dst, text []byte) ([]byte, bool) {
 	}
 	s, bc := bytes.CutSuffix(text, []byte(" BC"))
 	days, rest, ok := parseDate(s, bc)
-	days -= epochGap
-	if !ok || len(rest) != 0 || int64(int32(days)) != days {
+	if !ok || len(rest) != 0 || !isDate(days) {
 		return dst, false
 	}
-	return put4(dst, uint32(days)), true
+	return put4(dst, uint32(days-epochGap)), true
 }
 
 func putTime(dst, text []byte) ([]byte, bool) {
@@ -124,9 +123,8 @@ func putTimestamp(dst, text []byte, zone string) ([]byte, bool) {
 		return put8(dst, 1<<63), true
 	}
 	m, _, ok := parseMoment(text, zone)
-	m.days -= epochGap
-	if !ok || m.days >= maxTimestampDays || m.days <= -maxTimestampDays {
+	if !ok {
 		return dst, false
 	}
-	return put8(dst, uint64(m.days*usPerDay+m.us)), true
+	return put8(dst, uint64((m.days-epochGap)*usPerDay+m.us)), true
 }

@@ -13,8 +13,14 @@ import (
 const (
 	usPerDay = 86_400_000_000
 	epochGap = 10_957 // days from 1970-01-01 to 2000-01-01, where PostgreSQL counts from
-	// The years a timestamp in microseconds from 1970 holds end on this day, in part.
+	// The last day a timestamp in microseconds from 1970 holds, in part: 294247-01-10.
 	maxTimestampDays = math.MaxInt64 / usPerDay
+
+	// The server's own limits in days from 2000 (datatype/timestamp.h): nothing is before minDays, no date is at
+	// endDate and no timestamp at endTimestamp or later.
+	minDays      = -2_451_545
+	endDate      = 2_145_031_949
+	endTimestamp = 106_751_983
 )
 
 const (
@@ -38,7 +44,7 @@ func parseDate(s []byte, bc bool) (days int64, rest []byte, ok bool) {
 		year = year*10 + int64(s[i]-'0')
 	}
 	s = s[i:]
-	if i < 4 || year == 0 || len(s) < 6 || s[0] != '-' || s[3] != '-' {
+	if i < 4 || year == 0 || (i > 4 && year < 10_000) || len(s) < 6 || s[0] != '-' || s[3] != '-' {
 		return 0, nil, false
 	}
 	month, ok1 := two(s[1:])
@@ -113,12 +119,12 @@ func parseMoment(s []byte, zone string) (m moment, bc, ok bool) {
 		return m, bc, false
 	}
 	m.us, s, ok = parseClock(s[1:])
-	return m, bc, ok && len(s) == 0 && m.us < usPerDay
+	return m, bc, ok && len(s) == 0 && m.us < usPerDay && isTimestamp(m.days)
 }
 
 // micros is m in microseconds since 1970 where that is a number.
 func (m moment) micros() (int64, bool) {
-	if m.days >= maxTimestampDays || m.days <= -maxTimestampDays {
+	if m.days >= maxTimestampDays {
 		return 0, false
 	}
 	return m.days*usPerDay + m.us, true
@@ -131,6 +137,15 @@ func momentOf(v int64) moment {
 		days--
 	}
 	return moment{days: days + epochGap, us: v - days*usPerDay}
+}
+
+// isDate and isTimestamp report whether the server has the day.
+func isDate(days int64) bool {
+	return days >= minDays+epochGap && days < endDate+epochGap
+}
+
+func isTimestamp(days int64) bool {
+	return days >= minDays+epochGap && days < endTimestamp+epochGap
 }
 
 // isBC reports whether a day lies before the year 1.
@@ -152,11 +167,11 @@ func decodeDate(to slot, out *array.Date32Builder, binaryForm bool) Decoder {
 			}
 			s, bc := bytes.CutSuffix(cell, []byte(" BC"))
 			days, rest, ok := parseDate(s, bc)
-			if !ok || len(rest) != 0 || int64(int32(days)) != days {
+			if !ok || len(rest) != 0 || !isDate(days) {
 				return badCell("date", cell)
 			}
 			if bc {
-				to.special(cell)
+				to.special(rows.AppendDate(nil, days))
 				return nil
 			}
 			out.Append(arrow.Date32(days))
@@ -174,7 +189,9 @@ func decodeDate(to slot, out *array.Date32Builder, binaryForm bool) Decoder {
 			to.special([]byte(infinity))
 		case v == math.MinInt32:
 			to.special([]byte(negInfinity))
-		case isBC(days) || days > math.MaxInt32:
+		case !isDate(days):
+			return badCell("date", cell)
+		case isBC(days):
 			to.special(rows.AppendDate(nil, days))
 		default:
 			out.Append(arrow.Date32(days))
@@ -222,7 +239,7 @@ func decodeTimestamp(to slot, out *array.TimestampBuilder, binaryForm, withZone 
 			}
 			us, fits := m.micros()
 			if bc || !fits {
-				to.special(cell)
+				to.special(rows.AppendDateTime(nil, m.days, m.us, ' ', zone))
 				return nil
 			}
 			out.Append(arrow.Timestamp(us))
@@ -241,6 +258,8 @@ func decodeTimestamp(to slot, out *array.TimestampBuilder, binaryForm, withZone 
 			to.special([]byte(infinity))
 		case v == math.MinInt64:
 			to.special([]byte(negInfinity))
+		case !isTimestamp(m.days):
+			return badCell("timestamp", cell)
 		case isBC(m.days) || !fits:
 			to.special(rows.AppendDateTime(nil, m.days, m.us, ' ', zone))
 		default:

@@ -43,11 +43,14 @@ func (d *Decoder) decode(msg []byte) (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(body.bytes) != 0 {
-		return nil, errors.New("schema message: has a body")
-	}
 	known, ok := d.schemas[string(schemaMeta)]
 	if !ok {
+		if len(body.bytes) != 0 {
+			return nil, errors.New("schema message: has a body")
+		}
+		if err := boundSchema(body.header); err != nil {
+			return nil, err
+		}
 		if known, err = readSchema(msg[:len(msg)-len(rest)]); err != nil {
 			return nil, err
 		}
@@ -67,8 +70,7 @@ func (d *Decoder) decode(msg []byte) (*Batch, error) {
 }
 
 func readSchema(head []byte) (decodedSchema, error) {
-	// Arrow's reader turns its own panics on malformed metadata into errors, and a schema message makes it allocate
-	// no more than the message holds.
+	// Arrow's reader turns its own panics on malformed metadata into errors.
 	r, err := ipc.NewReader(bytes.NewReader(head))
 	if err != nil {
 		return decodedSchema{}, err

@@ -78,20 +78,45 @@ func (t flatTable) table(n int) (flatTable, bool, error) {
 	return sub, err == nil, err
 }
 
-// pairs reads a vector of structs of two int64.
-func (t flatTable) pairs(n int) ([][2]int64, error) {
-	at, err := t.field(n, 4)
+// vector is where the elements of a vector begin and how many there are, all within the buffer.
+func (t flatTable) vector(n, size int) (at, count int, err error) {
+	at, err = t.field(n, 4)
 	if err != nil || at == 0 {
-		return nil, err
+		return 0, 0, err
 	}
 	at += int(binary.LittleEndian.Uint32(t.buf[at:]))
 	if at < 0 || at > len(t.buf)-4 {
-		return nil, errFlat
+		return 0, 0, errFlat
 	}
-	count := int(binary.LittleEndian.Uint32(t.buf[at:]))
+	count = int(binary.LittleEndian.Uint32(t.buf[at:]))
 	at += 4
-	if count > (len(t.buf)-at)/16 {
-		return nil, errFlat
+	if count > (len(t.buf)-at)/size {
+		return 0, 0, errFlat
+	}
+	return at, count, nil
+}
+
+// tables reads a vector of tables.
+func (t flatTable) tables(n int) ([]flatTable, error) {
+	at, count, err := t.vector(n, 4)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]flatTable, count)
+	for i := range out {
+		ref := at + 4*i
+		if out[i], err = flatAt(t.buf, ref+int(binary.LittleEndian.Uint32(t.buf[ref:]))); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// pairs reads a vector of structs of two int64.
+func (t flatTable) pairs(n int) ([][2]int64, error) {
+	at, count, err := t.vector(n, 16)
+	if err != nil || count == 0 {
+		return nil, err
 	}
 	out := make([][2]int64, count)
 	for i := range out {
