@@ -15,7 +15,7 @@ func (s *State) decide(m Moment) []Effect {
 	switch {
 	case !s.Known, s.Unsure:
 		return s.ask(OpReadHead, m.At, ReadHead{})
-	case s.Writing != nil:
+	case s.Writing != nil, m.At.Before(s.Hold[OpWriteHead]):
 		return nil
 	case s.Head == nil:
 		return s.create(m)

@@ -32,7 +32,8 @@ const (
 //sumtype:decl
 type Effect interface{ effect() }
 
-// WriteHead stores the record by CAS on Expect, 0 for "must not exist". Answered by [HeadWritten] or [HeadUnsure].
+// WriteHead stores the record by CAS on Expect, 0 for "must not exist". Answered by [HeadWritten], by [HeadUnsure] when
+// another write came first, or by [EffectFailed] when it may or may not have been stored.
 type WriteHead struct {
 	Head   Head
 	Expect uint64
@@ -86,7 +87,7 @@ type Collect struct {
 	Committed epoch.ID
 }
 
-// Erase removes every plan, manifest and state object of the job's life, and its progress. The head stays. Answered by
+// Erase removes every plan, manifest and state object of a life that is over. Head, intent and specs stay. Answered by
 // [Swept] or [EffectFailed].
 type Erase struct {
 	Life  string

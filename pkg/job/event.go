@@ -41,7 +41,7 @@ type HeadWritten struct {
 	Revision uint64
 }
 
-// HeadUnsure says that a [WriteHead] lost its compare-and-swap, or that nobody knows: the machine reads back.
+// HeadUnsure says that a [WriteHead] lost its compare-and-swap: the machine reads back.
 type HeadUnsure struct{ Moment }
 
 // IntentRead is the newest wish of a user.

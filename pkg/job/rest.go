@@ -56,16 +56,14 @@ func (s *State) again(m Moment) ([]Effect, bool) {
 		next := s.draft()
 		next.Handled.Resume, next.Restarts = i.Resume, nil
 		return s.attempt(m, next, Reason{Code: "RESUMED", Request: i.Request, Since: m.At}, 0), true
-	case h.Phase.over() && i.Start > h.Handled.Start && s.Life != "" && s.cleared():
+	case h.Phase.over() && i.Start > h.Handled.Start && s.Life != "" && h.Release != nil && h.Release.Done:
+		// Nothing of the last life may be left to clean up when its record is written over.
+		if h.SpecDigest != "" && s.Erased != h.Life {
+			return s.ask(OpErase, m.At, Erase{Life: h.Life, Fence: h.Fence}), true
+		}
 		return s.newLife(m, *h), true
 	}
 	return nil, false
-}
-
-// cleared reports whether nothing of the last life is left to clean up, so that its record may be written over.
-func (s *State) cleared() bool {
-	h := s.Head
-	return h.Release != nil && h.Release.Done && (h.Phase != Deleted || h.SpecDigest == "")
 }
 
 // handOver has what the life made outside the bus dropped by a process that can reach the sources. It goes round until

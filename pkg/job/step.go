@@ -169,6 +169,16 @@ func (s *State) follow(m Moment) {
 // noteFailedEffect puts an effect on hold, or takes its failure as the end of the attempt.
 func (s *State) noteFailedEffect(e EffectFailed) {
 	s.answered(e.Op)
+	if e.Op == OpWriteHead {
+		// It may have been stored: read back before anything else is decided, and do not hurry.
+		s.Unsure = s.Writing != nil
+		pause := retryEffect
+		if e.Class == fault.Permanent {
+			pause = maxBackoff
+		}
+		s.Hold = with(s.Hold, e.Op, e.At.Add(pause))
+		return
+	}
 	if e.Class == fault.Transient {
 		s.Hold = with(s.Hold, e.Op, e.At.Add(retryEffect))
 		return
@@ -178,10 +188,10 @@ func (s *State) noteFailedEffect(e EffectFailed) {
 	case OpReadSpec, OpFetchChain:
 		// Nothing can run without them; another attempt would not find them either.
 		c.Final = true
-	case OpDropStreams, OpCollect, OpErase, OpReadHead, OpWriteHead:
+	case OpDropStreams, OpCollect, OpErase, OpReadHead:
 		s.Hold = with(s.Hold, e.Op, e.At.Add(maxBackoff))
 		return
-	case OpResetStreams, OpStorePlan, OpFetchPlan, OpStoreManifest:
+	case OpResetStreams, OpStorePlan, OpFetchPlan, OpStoreManifest, OpWriteHead:
 	}
 	s.trouble(c)
 }

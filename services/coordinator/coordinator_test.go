@@ -1,0 +1,237 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+
+	"weir.dev/weir/pkg/app"
+	"weir.dev/weir/pkg/bus"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/pkg/meshtest"
+	"weir.dev/weir/pkg/registry"
+	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/pkg/telemetry"
+)
+
+func TestMain(m *testing.M) { meshtest.Main(m) }
+
+const shopSpec = `apiVersion: weir/v1
+job: shop
+epoch: {interval: 200ms}
+sources:
+  bots: {type: generator}
+sinks:
+  hole: {from: [bots], type: blackhole}
+`
+
+// mesh is a bus with coordinators and actors.
+type mesh struct {
+	t      testing.TB
+	srv    *meshtest.Server
+	conn   *bus.Conn
+	reg    *registry.Registry
+	target *ledger
+	work   sync.WaitGroup
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func newMesh(t testing.TB, o meshtest.ServerOptions) *mesh {
+	t.Helper()
+	m := &mesh{t: t, srv: meshtest.StartServer(t, o), target: newLedger()}
+	m.ctx, m.cancel = context.WithCancel(t.Context())
+	m.conn = m.connect("test")
+	return m
+}
+
+// close ends everything before a bubble's function returns.
+func (m *mesh) close() {
+	m.cancel()
+	m.work.Wait()
+	m.conn.Close()
+	m.srv.Shutdown()
+}
+
+func (m *mesh) connect(name string) *bus.Conn {
+	m.t.Helper()
+	c, err := bus.Connect(m.ctx, bus.Options{Name: name, InProcess: m.srv})
+	if err != nil {
+		m.t.Fatalf("connect: %v", err)
+	}
+	return c
+}
+
+// coordinator runs an instance; stop ends it as a signal would and returns what Run returned.
+func (m *mesh) coordinator(name string) (stop func() error) {
+	m.t.Helper()
+	ctx, cancel := context.WithCancel(m.ctx)
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	var once sync.Once
+	log := slog.New(slog.DiscardHandler)
+	if os.Getenv("WEIR_TEST_LOG") != "" {
+		log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("instance", name)
+	}
+	m.work.Go(func() {
+		ended <- Run(ctx, app.Env{
+			Service: "coordinator", Node: name,
+			Telemetry: telemetry.Telemetry{Logger: log, Meter: metricnoop.NewMeterProvider().Meter("")},
+			Bus:       bus.Options{Name: name, InProcess: m.srv, Logger: log},
+			Ready:     func() { once.Do(func() { close(ready) }) },
+		}, Default())
+		once.Do(func() { close(ready) })
+	})
+	<-ready
+	if m.reg == nil {
+		reg, err := registry.Open(m.ctx, m.conn, Default().Lease.Std())
+		if err != nil {
+			m.t.Fatalf("open registry: %v", err)
+		}
+		m.reg = reg
+	}
+	return func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+// actor runs a process; kill ends it without a farewell.
+func (m *mesh) actor(name, incarnation string, log func(job.Action), capabilities ...string) (kill func()) {
+	m.t.Helper()
+	ctx, cancel := context.WithCancel(m.ctx)
+	conn := m.connect(name)
+	reg, err := registry.Open(ctx, conn, Default().Lease.Std())
+	if err != nil {
+		m.t.Fatalf("open registry: %v", err)
+	}
+	a := newActor(m.t, conn, reg, name, incarnation, m.target, capabilities...)
+	if log != nil {
+		a.log = log
+	}
+	done := make(chan struct{})
+	m.work.Go(func() {
+		defer close(done)
+		defer conn.Close()
+		a.run(ctx)
+	})
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (m *mesh) ask(change func(job.Intent) job.Intent) {
+	m.t.Helper()
+	if _, err := m.reg.Ask(m.ctx, "shop", func(i job.Intent) (job.Intent, error) { return change(i), nil }); err != nil {
+		m.t.Fatalf("ask: %v", err)
+	}
+}
+
+func (m *mesh) submit() {
+	m.t.Helper()
+	j, err := spec.Parse([]byte(shopSpec), "job.yaml")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	digest, err := m.reg.PutSpec(m.ctx, j)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.ask(func(i job.Intent) job.Intent { return i.Submit("shop", digest, "r1", time.Now()) })
+}
+
+// await waits until the head is as wanted and returns it.
+func (m *mesh) await(what string, ok func(*job.Head) bool) *job.Head {
+	m.t.Helper()
+	ctx, cancel := context.WithTimeout(m.ctx, 2*time.Minute)
+	defer cancel()
+	w := m.reg.WatchHead(ctx, "shop")
+	defer w.Close()
+	var last *job.Head
+	for u := range w.Updates() {
+		if u.Kind != bus.Put {
+			continue
+		}
+		v, err := registry.DecodeHead(u.Entry)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		if last = v.Head; ok(last) {
+			return last
+		}
+	}
+	m.t.Fatalf("no head with %s; last %+v", what, last)
+	return nil
+}
+
+func durable(h *job.Head) uint64 {
+	if h.Durable == nil {
+		return 0
+	}
+	return uint64(h.Durable.Epoch)
+}
+
+// bubble runs a test in virtual time.
+func bubble(t *testing.T, o meshtest.ServerOptions, f func(t *testing.T, m *mesh)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t, o)
+		defer m.close()
+		f(t, m)
+	})
+}
+
+func TestJobLivesFromSubmitToRelease(t *testing.T) {
+	bubble(t, meshtest.ServerOptions{}, func(t *testing.T, m *mesh) {
+		m.coordinator("c1")
+		m.actor("a", "a-1", nil, "source:generator")
+		m.actor("b", "b-1", nil, "sink:blackhole")
+		m.submit()
+		m.await("three committed epochs", func(h *job.Head) bool { return h.Phase == job.Running && h.Committed >= 3 })
+		m.ask(func(i job.Intent) job.Intent { return i.Drained(time.Minute, "r2", time.Now()) })
+		h := m.await("the end", func(h *job.Head) bool { return h.Phase == job.Finished && h.Release != nil && h.Release.Done })
+		if h.Durable.Epoch != h.Committed || h.Durable.Kind != "TERMINAL" || h.Fence != 1 {
+			t.Errorf("finished at %+v", h)
+		}
+		for e, n := range m.target.commits {
+			if n != 1 {
+				t.Errorf("%s committed %d times", e, n)
+			}
+		}
+		if fences, err := m.conn.DataFences(m.ctx, "shop"); err != nil || len(fences) != 0 {
+			t.Errorf("data streams left: %v, %v", fences, err)
+		}
+	})
+}
+
+func TestRegressedTermStopsTheCoordinator(t *testing.T) {
+	bubble(t, meshtest.ServerOptions{}, func(t *testing.T, m *mesh) {
+		stop := m.coordinator("c1")
+		m.actor("a", "a-1", nil, "source:generator", "sink:blackhole")
+		m.submit()
+		m.await("a run", func(h *job.Head) bool { return h.Phase == job.Running })
+		if err := stop(); !errors.Is(err, context.Canceled) {
+			t.Fatalf("stopped with %v", err)
+		}
+		b, err := m.conn.Bucket(m.ctx, bus.RegistryBucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Put(m.ctx, bus.LeaderTermKey, []byte("0")); err != nil {
+			t.Fatal(err)
+		}
+		ended := m.coordinator("c2")
+		synctest.Wait()
+		if err := ended(); fault.CodeOf(err) != fault.JobBusRegressed {
+			t.Errorf("Run: %v, want BUS_REGRESSED", err)
+		}
+	})
+}

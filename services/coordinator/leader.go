@@ -1,0 +1,282 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"weir.dev/weir/pkg/bus"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/pkg/registry"
+	"weir.dev/weir/pkg/telemetry"
+	"weir.dev/weir/services/coordinator/internal/exec"
+)
+
+// letter is one thing the owner goroutine has to do; everything that touches jobs or nodes is a letter.
+type letter func(ctx context.Context)
+
+// leader is the owner of all jobs for one term. Only the goroutine of loop touches its fields; everybody else posts.
+type leader struct {
+	conn    *bus.Conn
+	reg     *registry.Registry
+	exec    *exec.Executor
+	cfg     Config
+	log     *slog.Logger
+	metrics *metrics
+	term    uint64
+
+	mail    chan letter
+	notices chan job.Notice
+	work    sync.WaitGroup
+	jobs    map[string]*seat
+	roster  roster
+	// crowd says that the room on nodes has changed since the jobs were told.
+	crowd bool
+	// end is set when this leadership must end.
+	end error
+}
+
+// seat is one job.
+type seat struct {
+	state job.State
+	// last is the time of the last event, wake when the machine wants the next one.
+	last, wake time.Time
+	// placed are the subtasks per node that the newest plan of the job takes up.
+	placed map[string]int
+	stream streamWatch
+}
+
+// leadUnder takes the next term, takes every head over, and leads until ctx ends.
+func (c *coordinator) leadUnder(ctx context.Context) error {
+	term, err := c.reg.RaiseTerm(ctx)
+	if err != nil {
+		return err
+	}
+	heads, err := c.reg.Heads(ctx)
+	if err != nil {
+		return err
+	}
+	for name, v := range heads {
+		if v.Head.Term >= term {
+			return fault.New(fault.JobBusRegressed, "job "+name,
+				fmt.Sprintf("its head was written in term %d, the registry hands out term %d", v.Head.Term, term), "job", name)
+		}
+	}
+	log := c.log.With(telemetry.KeyTerm, term)
+	l := &leader{
+		conn: c.conn, reg: c.reg, cfg: c.cfg, log: log, metrics: c.metrics, term: term,
+		exec: exec.New(c.conn, c.reg, log, term),
+		mail: make(chan letter, 1024), notices: make(chan job.Notice, 1024),
+		jobs: make(map[string]*seat), roster: newRoster(c.cfg.Lease.Std()),
+	}
+	log.InfoContext(ctx, "leading", "jobs", len(heads))
+	c.metrics.lead(ctx, 1)
+	defer c.metrics.lead(context.WithoutCancel(ctx), -1)
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer l.work.Wait()
+	defer cancel()
+	unsettled := func() { l.post(ctx, l.reconnected) }
+	c.unsettled.Store(&unsettled)
+	defer c.unsettled.Store(nil)
+
+	for name, v := range heads {
+		l.step(ctx, name, func(m job.Moment) job.Event { return job.HeadRead{Moment: m, View: v} })
+	}
+	l.work.Go(func() { l.followIntents(ctx) })
+	l.work.Go(func() { l.followNodes(ctx) })
+	l.work.Go(func() { l.followFacts(ctx) })
+	l.work.Go(func() { l.publish(ctx) })
+	l.work.Go(func() { l.probeStreams(ctx) })
+	l.work.Go(func() { l.pingNodes(ctx) })
+	return l.loop(ctx)
+}
+
+// loop takes letters one by one and wakes jobs when they asked for it.
+func (l *leader) loop(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		l.arm(timer)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case do := <-l.mail:
+			do(ctx)
+		case <-timer.C:
+			l.tick(ctx)
+		}
+		if l.crowd {
+			l.nodesChanged(ctx)
+		}
+		if l.end != nil {
+			return l.end
+		}
+	}
+}
+
+// arm sets the timer to the earliest wish of a job.
+func (l *leader) arm(t *time.Timer) {
+	var at time.Time
+	for _, s := range l.jobs {
+		if !s.wake.IsZero() && (at.IsZero() || s.wake.Before(at)) {
+			at = s.wake
+		}
+	}
+	if at.IsZero() {
+		t.Reset(time.Hour)
+		return
+	}
+	t.Reset(max(time.Until(at), 0))
+}
+
+func (l *leader) tick(ctx context.Context) {
+	now := time.Now()
+	for name, s := range l.jobs {
+		if !s.wake.IsZero() && !now.Before(s.wake) {
+			l.step(ctx, name, func(m job.Moment) job.Event { return job.Tick{Moment: m} })
+		}
+	}
+}
+
+// post hands a letter to the owner goroutine.
+func (l *leader) post(ctx context.Context, do letter) {
+	select {
+	case l.mail <- do:
+	case <-ctx.Done():
+	}
+}
+
+// tell posts an event of a job.
+func (l *leader) tell(ctx context.Context, name string, event exec.Answer) {
+	l.post(ctx, func(ctx context.Context) { l.step(ctx, name, event) })
+}
+
+// seat finds a job, or makes room for one this leader has not met.
+func (l *leader) seat(name string) *seat {
+	s, ok := l.jobs[name]
+	if !ok {
+		s = &seat{state: job.NewState(name, l.term)}
+		l.jobs[name] = s
+	}
+	return s
+}
+
+// step feeds one event to a job's machine and has its effects performed.
+func (l *leader) step(ctx context.Context, name string, event exec.Answer) {
+	s, known := l.jobs[name]
+	if !known {
+		s = l.seat(name)
+		l.feed(ctx, name, s, func(m job.Moment) job.Event { return l.roster.event(m, l.takenBesides(name)) })
+	}
+	l.feed(ctx, name, s, event)
+}
+
+func (l *leader) feed(ctx context.Context, name string, s *seat, event exec.Answer) {
+	m := job.Moment{At: time.Now().UTC(), Roll: rand.Float64()}
+	before := s.state.Head
+	var effects []job.Effect
+	s.state, effects = job.Step(s.state, event(m))
+	s.last, s.wake = m.At, s.state.Wake(m.At)
+	for _, e := range effects {
+		l.perform(ctx, name, s, e)
+	}
+	l.observe(ctx, name, s, before)
+}
+
+// perform has an effect done. Those that answer do so by another letter, from a goroutine of their own: at most one of
+// each kind is under way for a job.
+func (l *leader) perform(ctx context.Context, name string, s *seat, effect job.Effect) {
+	switch e := effect.(type) {
+	case job.Announce:
+		l.announce(ctx, e.Notice)
+		return
+	case job.StepDown:
+		l.end = fmt.Errorf("job %s: term %d: %w", name, e.Term, errDeposed)
+		if e.Regressed {
+			l.end = fault.New(fault.JobBusRegressed, "job "+name, "its head is older than one this leader has written", "job", name)
+		}
+		return
+	case job.StorePlan:
+		s.placed = make(map[string]int)
+		for _, p := range e.Plan.Placements {
+			s.placed[p.Node]++
+		}
+		l.crowd = true
+	}
+	l.work.Go(func() {
+		if a := l.exec.Do(ctx, name, effect); a != nil {
+			l.tell(ctx, name, a)
+		}
+	})
+}
+
+// observe keeps what follows from a head that has moved: metrics, and the room on nodes.
+func (l *leader) observe(ctx context.Context, name string, s *seat, before *job.Head) {
+	h := s.state.Head
+	if h == nil || before == nil || h == before {
+		return
+	}
+	if h.Durable != nil && (before.Durable == nil || before.Durable.Epoch != h.Durable.Epoch) && before.InFlight != nil {
+		l.metrics.durable(ctx, name, s.last.Sub(before.InFlight.Triggered))
+	}
+	if len(s.placed) > 0 && (h.Phase.AtRest() || h.Fence != before.Fence) {
+		s.placed = nil
+		l.crowd = true
+	}
+}
+
+// announce logs a notice and queues it for the event stream. Events decide nothing: when the queue is full the log alone
+// has it.
+func (l *leader) announce(ctx context.Context, n job.Notice) {
+	l.metrics.notice(ctx, n)
+	l.log.InfoContext(ctx, "job event", telemetry.KeyJob, n.Job, "kind", string(n.Kind), telemetry.KeyPhase, string(n.Phase),
+		telemetry.KeyFence, uint64(n.Fence), telemetry.KeyEpoch, uint64(n.Epoch), telemetry.KeyReason, n.Reason.Code,
+		"text", n.Reason.Text)
+	select {
+	case l.notices <- n:
+	default:
+		l.log.WarnContext(ctx, "event not published: the queue is full", telemetry.KeyJob, n.Job)
+	}
+}
+
+// publish writes notices to the event stream, in order.
+func (l *leader) publish(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case n := <-l.notices:
+			b, err := json.Marshal(n)
+			if err == nil {
+				err = l.conn.PublishEvent(ctx, n.Job, string(n.Kind), b)
+			}
+			if err != nil && ctx.Err() == nil {
+				l.log.WarnContext(ctx, "event not published", telemetry.KeyJob, n.Job, telemetry.Err(err))
+			}
+		}
+	}
+}
+
+// reconnected restarts the grace period: leases made anew may be late, and memory streams may be gone.
+func (l *leader) reconnected(ctx context.Context) {
+	l.roster.unsettle(time.Now())
+	l.nodesChanged(ctx)
+	l.lookAtStreams(ctx)
+}
+
+// errIs reports whether err is any of the targets.
+func errIs(err error, targets ...error) bool {
+	for _, t := range targets {
+		if errors.Is(err, t) {
+			return true
+		}
+	}
+	return false
+}
