@@ -15,9 +15,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
+	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/fault"
 )
@@ -297,6 +299,23 @@ func TestPrintedSettingsCanBeRead(t *testing.T) {
 	Execute[serviceConfig](p, "sink", serviceConfig{}, nil)
 	if again.String() != stdout.String() {
 		t.Errorf("got\n%s\nwant\n%s", again.String(), stdout.String())
+	}
+}
+
+// The whole way of a connection string that fails: settings, bus, error, log.
+func TestUnreachableBusShowsNoPassword(t *testing.T) {
+	for _, url := range []string{"nats://u:canary-5f1d@127.0.0.1:1", "nats://u:canary-5f1d%zz@127.0.0.1:1"} {
+		var stderr output
+		p := Process{Environ: []string{"NATS_URL=" + url}, Stderr: &stderr, Stdout: io.Discard, Signals: make(chan os.Signal)}
+		code := Execute(p, "sink", serviceConfig{}, func(ctx context.Context, env Env, _ serviceConfig) error {
+			ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+			defer cancel()
+			_, err := bus.Connect(ctx, env.Bus)
+			return err
+		})
+		if code != fault.ExitEnvironment || strings.Contains(stderr.String(), "canary") || !strings.Contains(stderr.String(), "127.0.0.1:1") {
+			t.Errorf("exit %d\n%s", code, stderr.String())
+		}
 	}
 }
 

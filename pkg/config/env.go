@@ -77,6 +77,10 @@ func collect(v reflect.Value, service, path string, out map[string]leaf) {
 		if field.Kind() == reflect.Map {
 			continue
 		}
-		out[EnvName(service, at)] = leaf{value: field, field: f}
+		name := EnvName(service, at)
+		if _, taken := out[name]; taken {
+			panic("C1: two settings have the variable " + name)
+		}
+		out[name] = leaf{value: field, field: f}
 	}
 }

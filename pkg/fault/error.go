@@ -54,12 +54,13 @@ func (p Problem) String() string {
 }
 
 // New makes the error of a code. where and why are this case's; args are pairs of name and value which fill the
-// placeholders of the remedy: New(PGSlotLost, "sources.db", why, "slot", "weir_shop_db") fills <slot>. Placeholders
-// without a value stay as they are and read as a blank to fill in. A code that is not in the table gives an error of class
+// placeholders of the remedy: New(PGSlotLost, "sources.db", why, "slot", "weir_shop_db") fills <slot>; <where> is filled
+// with where. Placeholders without a value stay as they are and read as a blank to fill in. A code that is not in the table gives an error of class
 // Bug with an empty title.
 func New(code Code, where, why string, args ...string) *Error {
 	e, _ := Lookup(code)
-	return &Error{Code: code, What: e.Title, Where: where, Why: why, Remedy: fill(e.Remedy, args)}
+	where = Scrub(where)
+	return &Error{Code: code, What: e.Title, Where: where, Why: Scrub(why), Remedy: fill(e.Remedy, append(args[:len(args):len(args)], "where", where))}
 }
 
 // Wrap is [New] with a cause. The cause stays reachable for errors.Is and errors.As; what of it people may read belongs
@@ -75,7 +76,9 @@ func Wrap(err error, code Code, where, why string, args ...string) error {
 
 func fill(remedy string, args []string) string {
 	for i := 0; i+1 < len(args); i += 2 {
-		remedy = strings.ReplaceAll(remedy, "<"+args[i]+">", args[i+1])
+		if args[i+1] != "" {
+			remedy = strings.ReplaceAll(remedy, "<"+args[i]+">", Scrub(args[i+1]))
+		}
 	}
 	return remedy
 }

@@ -42,10 +42,10 @@ func Err(err error) slog.Attr { return slog.Attr{Key: KeyError, Value: ErrorValu
 func ErrorValue(err error) slog.Value {
 	e, ok := errors.AsType[*fault.Error](err)
 	if !ok {
-		return slog.StringValue(err.Error())
+		return slog.StringValue(fault.Scrub(err.Error()))
 	}
 	attrs := []slog.Attr{
-		slog.String("text", err.Error()),
+		slog.String("text", fault.Scrub(err.Error())),
 		slog.String("code", string(e.Code)),
 		slog.String("class", fault.ClassOf(err).String()),
 	}
