@@ -1,0 +1,112 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Look is what one statement saw at a target.
+type Look struct {
+	// Torn counts what only half a source transaction can leave behind.
+	Torn int64
+	// Epoch and Fence are those of the ledger.
+	Epoch, Fence int64
+	// Rows are the rows of a changelog, Logged what the ledger says they are. Both zero where there is no changelog.
+	Rows, Logged int64
+}
+
+// Reader looks at a target again and again while faults happen, as an application would.
+type Reader struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	looks atomic.Int64
+	last  Look
+	wrong []error
+}
+
+// lookEvery leaves the machine to those that are under test.
+const lookEvery = 60 * time.Millisecond
+
+// StartReader looks until Stop. sql returns the fields of a [Look] in one row; an error of it is a target that is not
+// there yet, or away. durable tells the newest durable epoch, asked after each look; ok is false when nobody knows.
+func StartReader(ctx context.Context, url, sql string, durable func(context.Context) (epoch uint64, ok bool)) *Reader {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &Reader{cancel: cancel}
+	r.done.Go(func() {
+		var conn *pgx.Conn
+		defer func() {
+			if conn != nil {
+				_ = conn.Close(context.WithoutCancel(ctx))
+			}
+		}()
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if conn == nil || conn.IsClosed() {
+				var err error
+				if conn, err = session(ctx, url); err != nil {
+					conn = nil
+					continue
+				}
+			}
+			found, err := conn.Query(ctx, sql, pgx.QueryExecModeExec)
+			if err != nil {
+				continue
+			}
+			now, err := pgx.CollectExactlyOneRow(found, pgx.RowToStructByPos[Look])
+			if err != nil {
+				continue
+			}
+			newest, known := durable(ctx)
+			r.judge(now, newest, known)
+		}
+	})
+	return r
+}
+
+func (r *Reader) judge(now Look, durable uint64, known bool) {
+	say := func(format string, args ...any) {
+		if len(r.wrong) < 5 {
+			r.wrong = append(r.wrong, fmt.Errorf(format, args...))
+		}
+	}
+	r.looks.Add(1)
+	if now.Torn != 0 {
+		say("epoch %d: %d halves of source transactions are visible", now.Epoch, now.Torn)
+	}
+	if now.Rows != now.Logged {
+		say("epoch %d: %d rows are visible, the ledger says %d", now.Epoch, now.Rows, now.Logged)
+	}
+	if now.Epoch < r.last.Epoch || now.Fence < r.last.Fence {
+		say("epoch %d of fence %d is visible after epoch %d of fence %d", now.Epoch, now.Fence, r.last.Epoch, r.last.Fence)
+	}
+	if known && uint64(now.Epoch) > durable {
+		say("epoch %d is visible, durable is %d", now.Epoch, durable)
+	}
+	r.last = now
+}
+
+// Looks is how often it has looked so far.
+func (r *Reader) Looks() int { return int(r.looks.Load()) }
+
+// Stop ends the looking and returns what was wrong.
+func (r *Reader) Stop() error {
+	r.cancel()
+	r.done.Wait()
+	if len(r.wrong) > 0 {
+		return fmt.Errorf("reader during the faults: %w", errors.Join(r.wrong...))
+	}
+	return nil
+}

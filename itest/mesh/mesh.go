@@ -1,0 +1,210 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"weir.dev/weir/itest/harness"
+)
+
+// Role is what a process of the mesh does; it is also the name of its program.
+type Role string
+
+// The roles there are.
+const (
+	Coordinator Role = "coordinator"
+	CDCPostgres Role = "cdc-postgres"
+	Sink        Role = "sink"
+)
+
+// program is the import path of a role's own binary.
+func (r Role) program() string {
+	return fmt.Sprintf("weir.dev/weir/services/%s/cmd/%s", r, r)
+}
+
+// weirProgram is the import path of the command line.
+const weirProgram = "weir.dev/weir/services/weir/cmd/weir"
+
+// Config says what a mesh consists of.
+type Config struct {
+	// Roles has one entry per process.
+	Roles []Role
+	// Env is what the processes know besides, KEY=VALUE: the variables that job specs refer to.
+	Env []string
+}
+
+// Member is one process of a mesh. It can be killed, frozen and started again under the same name.
+type Member struct {
+	*harness.Process
+
+	Role Role
+	// Node is the name in the mesh; the same over all restarts.
+	Node string
+	// HTTP is the base URL of health and metrics.
+	HTTP string
+}
+
+// Mesh is a running Weir. It lasts as long as its test.
+type Mesh struct {
+	// NATS is the server as a process; nil for a [Up] mesh, which embeds its own.
+	NATS *harness.NATS
+	// URL is where NATS clients connect.
+	URL string
+	// Members are the processes, in the order of Config.Roles.
+	Members []*Member
+
+	weir    string // program
+	dir     string
+	secrets string
+
+	mu      sync.Mutex
+	answers []Answer
+}
+
+// Start runs NATS and one process per role, and waits until all are ready.
+func Start(tb testing.TB, cfg Config) *Mesh {
+	tb.Helper()
+	m := newMesh(tb)
+	m.NATS = harness.StartNATS(tb)
+	m.URL = m.NATS.URL
+	programs := make(map[Role]string)
+	for i, role := range cfg.Roles {
+		if programs[role] == "" {
+			programs[role] = harness.BuildBinary(tb, role.program())
+		}
+		node := fmt.Sprintf("%s-%d", role, i+1)
+		addr := freeAddress(tb)
+		m.Members = append(m.Members, &Member{
+			Process: harness.StartProcess(tb, harness.ProcessConfig{
+				Name:  node,
+				Path:  programs[role],
+				Args:  []string{"--nats", m.URL, "--http", addr, "--node", node},
+				Env:   cfg.Env,
+				Dir:   m.dir,
+				Ready: harness.HTTPReady("http://" + addr + "/readyz"),
+			}),
+			Role: role, Node: node, HTTP: "http://" + addr,
+		})
+	}
+	return m
+}
+
+// Up runs everything in one process, `weir up` with the given job files, and waits until it is ready.
+func Up(tb testing.TB, env []string, jobs ...string) *Mesh {
+	tb.Helper()
+	m := newMesh(tb)
+	nats, addr := freeAddress(tb), freeAddress(tb)
+	m.URL = "nats://" + nats
+	args := slices.Concat([]string{"up"}, jobs, []string{
+		"--data-dir", filepath.Join(m.dir, "weir-data"), "--nats-listen", nats, "--http", addr,
+	})
+	m.Members = []*Member{{
+		Process: harness.StartProcess(tb, harness.ProcessConfig{
+			Name: "weir-up", Path: m.weir, Args: args, Env: env, Dir: m.dir,
+			Ready: harness.HTTPReady("http://" + addr + "/readyz"),
+		}),
+		HTTP: "http://" + addr,
+	}}
+	return m
+}
+
+func newMesh(tb testing.TB) *Mesh {
+	tb.Helper()
+	dir := tb.TempDir()
+	secrets := filepath.Join(dir, "secrets")
+	if err := os.Mkdir(secrets, 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	return &Mesh{weir: harness.BuildBinary(tb, weirProgram), dir: dir, secrets: secrets}
+}
+
+func freeAddress(tb testing.TB) string {
+	tb.Helper()
+	port, err := harness.FreePort(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", port)
+}
+
+// Of lists the members of a role.
+func (m *Mesh) Of(role Role) []*Member {
+	var found []*Member
+	for _, member := range m.Members {
+		if member.Role == role {
+			found = append(found, member)
+		}
+	}
+	return found
+}
+
+// Node finds a member by its name; nil when there is none.
+func (m *Mesh) Node(name string) *Member {
+	for _, member := range m.Members {
+		if member.Node == name {
+			return member
+		}
+	}
+	return nil
+}
+
+// Secret stores a value in a file and returns the reference that a job spec names it by. Storing it again replaces it
+// for every process at once.
+func (m *Mesh) Secret(tb testing.TB, name, value string) string {
+	tb.Helper()
+	file := filepath.Join(m.secrets, name)
+	if err := os.WriteFile(file+".new", []byte(value+"\n"), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		tb.Fatal(err)
+	}
+	return "${file:" + file + "}"
+}
+
+// File writes a file that commands can name by its base name.
+func (m *Mesh) File(tb testing.TB, name, text string) string {
+	tb.Helper()
+	if err := os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return name
+}
+
+// Submit stores a job spec and starts the job, and waits until it runs.
+func (m *Mesh) Submit(tb testing.TB, job, spec string) {
+	tb.Helper()
+	m.Must(tb, "job", "submit", m.File(tb, job+".yaml", spec))
+	m.Must(tb, "status", job, "--wait-for", "running", "--timeout", "60s")
+}
+
+// Outputs returns everything that was written to terminals and logs so far, by its origin.
+func (m *Mesh) Outputs(ctx context.Context, tb testing.TB) map[string]string {
+	tb.Helper()
+	out := make(map[string]string)
+	read := func(p *harness.Process) {
+		b, err := os.ReadFile(p.LogPath())
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out["log "+filepath.Base(p.LogPath())] = string(b)
+	}
+	for _, member := range m.Members {
+		read(member.Process)
+		out["metrics of "+member.Node] = member.Metrics(ctx, tb)
+	}
+	if m.NATS != nil {
+		read(m.NATS.Process)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, a := range m.answers {
+		out[fmt.Sprintf("command %d: weir %q", i+1, a.Args)] = a.Stdout + a.Stderr
+	}
+	return out
+}

@@ -1,0 +1,177 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"weir.dev/weir/itest/audit"
+	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/itest/mesh"
+	"weir.dev/weir/itest/shop"
+)
+
+// Job is the name of the flow's job, Copy and Log those of its sinks and, after "shop_", of their schemas.
+const (
+	Job  = "shop"
+	Copy = "copy"
+	Log  = "log"
+)
+
+// jobSpec has short pauses, so that a test sees many epochs and waits for its faults and not for restarts.
+const jobSpec = `apiVersion: weir/v1
+job: shop
+epoch: {interval: 250ms, timeout: 10s}
+restart: {backoff: 100ms, cap: 1000}
+sources:
+  db:
+    type: postgres
+    url: ${SHOP_URL}
+    tables: ["shop.*"]
+    snapshot: {mode: never}
+sinks:
+  copy:
+    from: [db]
+    type: postgres
+    url: ${TARGET_URL}
+    schema: shop_copy
+    mode: upsert
+    writers: 2
+  log:
+    from: [db]
+    type: postgres
+    url: ${TARGET_URL}
+    schema: shop_log
+    mode: changelog
+`
+
+// Config says how big a flow is.
+type Config struct {
+	// Roles are the processes besides NATS.
+	Roles []mesh.Role
+	// Rate is the shop's load in transactions per second.
+	Rate float64
+	// Seed decides the shop's transactions.
+	Seed uint64
+}
+
+// Rig is a running flow.
+type Rig struct {
+	Source, Target *harness.Postgres
+	Mesh           *mesh.Mesh
+	Records        *mesh.Records
+
+	oracle  *audit.Oracle
+	readers []*audit.Reader
+	applied atomic.Int64
+	close   func() error
+}
+
+// Start builds the flow, waits until the job runs and opens the shop.
+func Start(tb testing.TB, cfg Config) *Rig {
+	tb.Helper()
+	ctx := tb.Context()
+	r := &Rig{
+		Source: harness.StartPostgres(tb, harness.PostgresConfig{}),
+		Target: harness.StartPostgres(tb, harness.PostgresConfig{}),
+	}
+	if err := r.Source.Exec(ctx, "postgres", shop.Schema); err != nil {
+		tb.Fatal(err)
+	}
+	var err error
+	if r.oracle, err = audit.OpenOracle(ctx, r.Source.URL("postgres"), "shop"); err != nil {
+		tb.Fatal(err)
+	}
+	r.Mesh = mesh.Start(tb, mesh.Config{Roles: cfg.Roles, Env: []string{
+		"SHOP_URL=" + r.Source.URL("postgres"), "TARGET_URL=" + r.Target.URL("postgres"),
+	}})
+	r.Mesh.Submit(tb, Job, jobSpec)
+	r.Records = r.Mesh.Records(tb)
+	for _, sql := range []string{copyLook(), logLook()} {
+		r.readers = append(r.readers, audit.StartReader(ctx, r.Target.URL("postgres"), sql, r.durable))
+	}
+	r.open(tb, cfg)
+	return r
+}
+
+// open starts the load. It is ended by close, which may be called twice.
+func (r *Rig) open(tb testing.TB, cfg Config) {
+	tb.Helper()
+	conn, err := r.Source.Connect(tb.Context(), "postgres")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(tb.Context())
+	var failure error
+	var done sync.WaitGroup
+	done.Go(func() {
+		defer conn.Close(context.WithoutCancel(ctx))
+		_, failure = shop.Run(ctx, conn, shop.New(cfg.Seed), shop.Load{Rate: cfg.Rate, Applied: &r.applied})
+	})
+	r.close = func() error {
+		cancel()
+		done.Wait()
+		return failure
+	}
+	tb.Cleanup(func() { _ = r.close() }) // the verdict has asked for its error
+}
+
+// durable is the newest durable epoch; false while the bus does not answer.
+func (r *Rig) durable(ctx context.Context) (epoch uint64, ok bool) {
+	h, err := r.Records.Now(ctx, Job)
+	if err != nil || h.Durable == nil {
+		return 0, false
+	}
+	return uint64(h.Durable.Epoch), true
+}
+
+func copyLook() string {
+	return fmt.Sprintf("SELECT (%s), epoch, fence, 0::bigint, 0::bigint FROM shop_copy.weir_ledger WHERE job = '%s' AND sink = '%s'",
+		shop.Torn("shop_copy"), Job, Copy)
+}
+
+func logLook() string {
+	var counts []string
+	for _, table := range shop.Tables() {
+		counts = append(counts, "(SELECT count(*) FROM shop_log."+table+")")
+	}
+	return fmt.Sprintf(`SELECT 0::bigint, epoch, fence, %s, (SELECT sum(rows)::bigint FROM shop_log.weir_ledger_log
+		WHERE job = '%s' AND sink = '%s') FROM shop_log.weir_ledger WHERE job = '%[2]s' AND sink = '%[3]s'`,
+		strings.Join(counts, " + "), Job, Log)
+}
+
+// Applied is the number of transactions that the shop has made so far.
+func (r *Rig) Applied() int64 { return r.applied.Load() }
+
+// Recovered waits until an epoch that is triggered after the call is durable, and returns how long that took.
+func (r *Rig) Recovered(tb testing.TB, since time.Time, nextEpoch uint64) time.Duration {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 60*time.Second)
+	defer cancel()
+	h, err := r.Records.DurableFrom(ctx, Job, nextEpoch)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return h.Durable.At.Sub(since)
+}
+
+// Seed is a test's seed: ITEST_SEED, else a new one. It is printed, so that a run can be repeated.
+func Seed(tb testing.TB) uint64 {
+	tb.Helper()
+	seed := rand.Uint64N(1 << 32)
+	if text := os.Getenv("ITEST_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			tb.Fatalf("ITEST_SEED: %v", err)
+		}
+	}
+	tb.Logf("repeat with ITEST_SEED=%d", seed)
+	return seed
+}
