@@ -2,10 +2,13 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"weir.dev/weir/pkg/fault"
 )
 
 // Ages and sizes of the base streams.
@@ -90,8 +93,7 @@ func (c *Conn) EnsureBase(ctx context.Context, cfg BaseConfig) error {
 		kc.Replicas = replicas
 		kc.Metadata = map[string]string{"weir": "base"}
 		if err := c.ensureBucket(ctx, kc); err != nil {
-			return fmt.Errorf("ensure bucket %s: %w", kc.Bucket, c.denied.explain(err,
-				"$JS.API.STREAM.UPDATE.KV_"+kc.Bucket, "$JS.API.STREAM.CREATE.KV_"+kc.Bucket))
+			return fmt.Errorf("ensure bucket %s: %w", kc.Bucket, c.assetError(err, "KV_"+kc.Bucket))
 		}
 	}
 	return nil
@@ -106,10 +108,20 @@ func (c *Conn) ensureStream(ctx context.Context, sc jetstream.StreamConfig) erro
 		_, err = s.js.CreateOrUpdateStream(ctx, sc)
 	}
 	if err != nil {
-		return fmt.Errorf("ensure stream %s: %w", sc.Name, c.denied.explain(foreign(err),
-			"$JS.API.STREAM.UPDATE."+sc.Name, "$JS.API.STREAM.CREATE."+sc.Name))
+		return fmt.Errorf("ensure stream %s: %w", sc.Name, c.assetError(foreign(err), sc.Name))
 	}
 	return nil
+}
+
+// assetError gives the failures that need a person their code and remedy.
+func (c *Conn) assetError(err error, stream string) error {
+	switch {
+	case errors.Is(err, ErrShape):
+		return fault.Wrap(err, fault.BusStreamShape, stream, err.Error(), "stream", stream)
+	case errors.Is(err, ErrNoJetStream):
+		return fault.Wrap(err, fault.BusNoJetStream, stream, err.Error())
+	}
+	return c.denied.explain(err, "$JS.API.STREAM.UPDATE."+stream, "$JS.API.STREAM.CREATE."+stream)
 }
 
 func (c *Conn) ensureBucket(ctx context.Context, kc jetstream.KeyValueConfig) error {

@@ -213,34 +213,43 @@ func (c *Conn) connect(ctx context.Context, purpose string, log *slog.Logger, cl
 	return nats.Connect(c.opts.URL, opts...)
 }
 
-// take hands out a place on a data connection; the returned function gives it back.
+// take hands out a place on a data connection that is up; the returned function gives it back.
 func (c *Conn) take(ctx context.Context, pool *[]*lane, capacity int, purpose string) (*link, func(), error) {
+	ln, err := c.place(ctx, pool, capacity, purpose)
+	if err != nil {
+		return nil, nil, err
+	}
+	release := sync.OnceFunc(func() {
+		c.lanes.Lock()
+		defer c.lanes.Unlock()
+		ln.users--
+	})
+	if _, err := ln.l.await(ctx); err != nil {
+		release()
+		return nil, nil, err
+	}
+	return ln.l, release, nil
+}
+
+func (c *Conn) place(ctx context.Context, pool *[]*lane, capacity int, purpose string) (*lane, error) {
 	c.lanes.Lock()
 	defer c.lanes.Unlock()
 	if c.closed {
-		return nil, nil, ErrClosed
+		return nil, ErrClosed
 	}
-	var found *lane
 	for _, ln := range *pool {
 		if ln.users < capacity {
-			found = ln
-			break
+			ln.users++
+			return ln, nil
 		}
 	}
-	if found == nil {
-		l, err := c.dial(ctx, purpose, nil)
-		if err != nil {
-			return nil, nil, foreign(err)
-		}
-		found = &lane{l: l}
-		*pool = append(*pool, found)
+	l, err := c.dial(ctx, purpose, nil)
+	if err != nil {
+		return nil, foreign(err)
 	}
-	found.users++
-	return found.l, sync.OnceFunc(func() {
-		c.lanes.Lock()
-		defer c.lanes.Unlock()
-		found.users--
-	}), nil
+	ln := &lane{l: l, users: 1}
+	*pool = append(*pool, ln)
+	return ln, nil
 }
 
 // quoted finds the subject in the server's text of a permission violation.

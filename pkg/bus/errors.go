@@ -42,6 +42,8 @@ var (
 	ErrNoResponders = fault.Mark(fault.Transient, errors.New("bus: nobody listens"))
 	// ErrShape: a stream or bucket of that name exists with a configuration that cannot be changed into the wanted one.
 	ErrShape = fault.Mark(fault.Permanent, errors.New("bus: existing stream has another shape"))
+	// ErrNoJetStream: the server or the account has no JetStream.
+	ErrNoJetStream = fault.Mark(fault.Permanent, errors.New("bus: JetStream is not enabled"))
 	// ErrDamaged: bytes that were read do not have the promised size or digest.
 	ErrDamaged = fault.Mark(fault.Bug, errors.New("bus: content does not match its digest"))
 	// ErrClosed: the connection, publisher, receiver or watch was closed by its owner.
@@ -53,6 +55,8 @@ const (
 	codeConsumerNotFound   = 10014
 	codeMaxBytesAccount    = 10028
 	codeMessageNotFound    = 10037
+	codeNoJetStreamAccount = 10039
+	codeNoJetStream        = 10076
 	codeNoResources        = 10047
 	codeStreamConfig       = 10052
 	codeStreamMsgTooBig    = 10054
@@ -137,6 +141,8 @@ func kindOfCode(code int) error {
 		return ErrNotFound
 	case codeStreamNameInUse, codeStreamConfig:
 		return ErrShape
+	case codeNoJetStream, codeNoJetStreamAccount:
+		return ErrNoJetStream
 	case codeStreamOffline, codeConsumerOfflineErr, codeMirrorOrSealed:
 		return ErrNoResponders
 	}

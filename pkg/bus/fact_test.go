@@ -140,7 +140,7 @@ func TestTap(t *testing.T) {
 	if _, err := p.Publish(t.Context(), subject, bus.Header{"Weir-Seq": {"1"}}, []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	m, err := tap.Next(within(t, 5*time.Second))
+	m, err := tap.Next(within(t, patience))
 	if err != nil || m.Subject != subject || m.Header.Get("Weir-Seq") != "1" || string(m.Data) != "x" || tap.Dropped() != 0 {
 		t.Fatalf("tap %+v, %v", m, err)
 	}

@@ -315,7 +315,7 @@ func TestDenied(t *testing.T) {
 	if _, err := p.Publish(t.Context(), bus.DataSubject("shop", 1, writer, reader), nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Flush(within(t, 5*time.Second)); !errors.Is(err, bus.ErrDenied) {
+	if err := p.Flush(within(t, patience/2)); !errors.Is(err, bus.ErrDenied) {
 		t.Errorf("flush: %v, want ErrDenied long before the time-out", err)
 	}
 	if !strings.Contains(log.String(), "subject="+"$KV.weir_registry."+bus.HeadKey("a")) {
@@ -334,7 +334,7 @@ func TestConnectErrors(t *testing.T) {
 		"nats://u:p@" + s.URL()[7:]:  "",
 		"nats://u:no@" + s.URL()[7:]: fault.BusAuth,
 	} {
-		c, err := bus.Connect(within(t, 2*time.Second), bus.Options{URL: url, Name: "test"})
+		c, err := bus.Connect(within(t, patience), bus.Options{URL: url, Name: "test"})
 		if want == "" {
 			if err != nil {
 				t.Errorf("connect: %v", err)

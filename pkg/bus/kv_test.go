@@ -142,8 +142,8 @@ func next(t testing.TB, w *bus.Watch) bus.Update {
 			t.Fatal("watch ended")
 		}
 		return u
-	case <-within(t, 20*time.Second).Done():
-		t.Fatal("no update within 20 s")
+	case <-within(t, patience).Done():
+		t.Fatalf("no update within %s", patience)
 	}
 	return bus.Update{}
 }

@@ -143,6 +143,18 @@ func (l *link) session() (*session, error) {
 	return l.cur, nil
 }
 
+// await returns the current session, or the next one when it begins before ctx and opTimeout end.
+func (l *link) await(ctx context.Context) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	for {
+		s, err := l.session()
+		if !errors.Is(err, ErrDisconnected) || !pause(ctx, 10*time.Millisecond) {
+			return s, err
+		}
+	}
+}
+
 // payload is the server's max_payload as last seen.
 func (l *link) payload() int64 {
 	l.mu.Lock()
@@ -181,6 +193,12 @@ var errBroken = fmt.Errorf("%w: connection lost", ErrUnknown)
 // limit bounds a request by opTimeout and by the session that carries it; the client library alone would let it wait
 // for an answer that went down with the connection.
 func (l *link) limit(ctx context.Context) (*session, context.Context, context.CancelFunc, error) {
+	return l.limitTo(ctx, opTimeout)
+}
+
+func (l *link) limitTo(
+	ctx context.Context, most time.Duration,
+) (*session, context.Context, context.CancelFunc, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -189,7 +207,7 @@ func (l *link) limit(ctx context.Context) (*session, context.Context, context.Ca
 	case l.cur == nil:
 		return nil, nil, nil, ErrDisconnected
 	}
-	ctx, stop := context.WithTimeout(ctx, opTimeout)
+	ctx, stop := context.WithTimeout(ctx, most)
 	ctx, cancel := context.WithCancelCause(ctx)
 	undo := context.AfterFunc(l.cur.life, func() { cancel(errBroken) })
 	return l.cur, ctx, func() {
@@ -272,52 +290,4 @@ func parsePubAck(m *nats.Msg) (uint64, error) {
 		return 0, fmt.Errorf("%w: publish acknowledgement names no stream", ErrUnknown)
 	}
 	return ack.Seq, nil
-}
-
-// denials remembers which subjects the server refused, because the refusal arrives apart from the request.
-type denials struct {
-	mu    sync.Mutex
-	seen  map[string]struct{}
-	hooks map[*Publisher]struct{}
-}
-
-func (d *denials) add(subject string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.seen == nil {
-		d.seen = make(map[string]struct{})
-	}
-	d.seen[subject] = struct{}{}
-	for p := range d.hooks {
-		p.onDenied(subject)
-	}
-}
-
-func (d *denials) watch(p *Publisher) (cancel func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.hooks == nil {
-		d.hooks = make(map[*Publisher]struct{})
-	}
-	d.hooks[p] = struct{}{}
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.hooks, p)
-	}
-}
-
-// explain replaces "unknown" by "denied" when the server has refused one of the subjects of the request.
-func (d *denials) explain(err error, subjects ...string) error {
-	if !errors.Is(err, ErrUnknown) {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, s := range subjects {
-		if _, ok := d.seen[s]; ok {
-			return fmt.Errorf("%w: %s: %w", ErrDenied, s, err)
-		}
-	}
-	return err
 }

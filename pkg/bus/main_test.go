@@ -15,6 +15,9 @@ import (
 
 func TestMain(m *testing.M) { meshtest.Main(m) }
 
+// patience bounds waits that end at once unless something is broken or the machine is very busy.
+const patience = time.Minute
+
 var (
 	reader = plan.SubtaskID{Vertex: "db", Index: 0}
 	writer = plan.SubtaskID{Vertex: "out", Index: 0}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -21,6 +22,8 @@ const (
 	partReserve = 4 << 10
 	// partsAtOnce are read at once; with partSize they stay far below the server's budget per connection.
 	partsAtOnce = 4
+	// partTimeout leaves a slow disk or a thin line time for several parts of full size.
+	partTimeout = 30 * time.Second
 )
 
 // StateRef names an object in the state stream.
@@ -37,7 +40,7 @@ type StateRef struct {
 // parts under way, and returns its reference when all are stored. An object exists only for who holds a reference: after
 // an error some parts may be there; writing the object again replaces them.
 func (c *Conn) PutState(ctx context.Context, subject string, data []byte) (StateRef, error) {
-	p, err := c.NewPublisher(ctx, PublisherConfig{})
+	p, err := c.NewPublisher(ctx, PublisherConfig{AckTimeout: partTimeout})
 	if err != nil {
 		return StateRef{}, fmt.Errorf("put state %s: %w", subject, err)
 	}
@@ -76,7 +79,7 @@ func (c *Conn) getState(ctx context.Context, ref StateRef) ([]byte, error) {
 	defer release()
 	part := func(ctx context.Context, n int) ([]byte, error) {
 		s := ref.Subject + "." + strconv.Itoa(n)
-		m, err := l.directLast(ctx, StateStream, s)
+		m, err := l.directLast(ctx, StateStream, s, partTimeout)
 		if err != nil {
 			return nil, fmt.Errorf("part %d: %w", n, c.denied.explain(err, "$JS.API.DIRECT.GET."+StateStream+"."+s))
 		}

@@ -3,6 +3,7 @@ package meshtest
 import (
 	"fmt"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,14 +26,13 @@ type ServerOptions struct {
 }
 
 // Server is a real nats-server with JetStream inside the test process. It may be started inside a synctest bubble when
-// [Main] runs the package's tests. Start, Restart and Shutdown are for one goroutine; everything else is safe for
-// concurrent use except while Restart runs.
+// [Main] runs the package's tests. Restart and Shutdown are for one goroutine; clients may connect at any time.
 type Server struct {
 	t    testing.TB
 	opts ServerOptions
 	dir  string
 	port int
-	srv  *server.Server
+	srv  atomic.Pointer[server.Server]
 }
 
 // StartServer starts a server that is ready for connections and stops it when the test ends. Inside a bubble call
@@ -80,7 +80,7 @@ func (s *Server) start() {
 		srv.Shutdown()
 		s.t.Fatal("nats server is not ready after 10 s")
 	}
-	s.srv = srv
+	s.srv.Store(srv)
 	if s.opts.TCP {
 		// A restart listens on the same port, so that clients find the server again.
 		if a, ok := srv.Addr().(*net.TCPAddr); ok {
@@ -91,10 +91,11 @@ func (s *Server) start() {
 
 // InProcessConn opens a connection without a socket; with it a Server satisfies bus.Options.InProcess.
 func (s *Server) InProcessConn() (net.Conn, error) {
-	if !s.srv.Running() {
+	srv := s.srv.Load()
+	if !srv.Running() {
 		return nil, fmt.Errorf("connect to test server: %w", net.ErrClosed)
 	}
-	return s.srv.InProcessConn()
+	return srv.InProcessConn()
 }
 
 // URL is the address for TCP clients; empty without ServerOptions.TCP.
@@ -106,12 +107,12 @@ func (s *Server) URL() string {
 }
 
 // NATS is the server itself, for tests that look inside.
-func (s *Server) NATS() *server.Server { return s.srv }
+func (s *Server) NATS() *server.Server { return s.srv.Load() }
 
 // Shutdown stops the server and waits until it is gone. It may be called more than once.
 func (s *Server) Shutdown() {
-	s.srv.Shutdown()
-	s.srv.WaitForShutdown()
+	s.NATS().Shutdown()
+	s.NATS().WaitForShutdown()
 }
 
 // Restart stops the server gracefully and starts it on the same directory and port. Memory streams are gone afterwards,
