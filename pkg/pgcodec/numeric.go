@@ -136,7 +136,9 @@ func (m *magnitude) mulAdd(f, add uint64) (ok bool) {
 // div is m/d, in place, and the remainder.
 func (m *magnitude) div(d uint64) (rem uint64) {
 	for i := len(m) - 1; i >= 0; i-- {
-		m[i], rem = bits.Div64(rem, m[i], d)
+		if rem|m[i] != 0 {
+			m[i], rem = bits.Div64(rem, m[i], d)
+		}
 	}
 	return rem
 }
@@ -153,15 +155,30 @@ func (m *magnitude) less(o *magnitude) bool {
 // scaleUp is m * 10^n.
 func (m *magnitude) scaleUp(n int) bool {
 	for ; n > 0; n -= 19 {
-		f := uint64(1)
-		for range min(n, 19) {
-			f *= 10
-		}
-		if !m.mulAdd(f, 0) {
+		if !m.mulAdd(pow10(min(n, 19)), 0) {
 			return false
 		}
 	}
 	return true
+}
+
+// scaleDown is m / 10^n where that leaves no remainder.
+func (m *magnitude) scaleDown(n int) bool {
+	for ; n > 0; n -= 19 {
+		if m.div(pow10(min(n, 19))) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// pow10 is 10^n for n up to 19.
+func pow10(n int) uint64 {
+	f := uint64(1)
+	for range n {
+		f *= 10
+	}
+	return f
 }
 
 // unscaled is |n| * 10^scale where that is a whole number of 256 bits.
@@ -179,12 +196,7 @@ func (n numeric) unscaled(scale int) (m magnitude, ok bool) {
 	if exp > 80 || exp < -80 {
 		return m, false
 	}
-	for ; exp < 0; exp++ {
-		if m.div(10) != 0 {
-			return m, false
-		}
-	}
-	return m, m.scaleUp(exp)
+	return m, m.scaleDown(-exp) && m.scaleUp(exp)
 }
 
 // The most digits a numeric has before and behind the point.
