@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"regexp"
 	"strings"
 	"sync"
@@ -99,14 +100,25 @@ func connectCode(err error) fault.Code {
 	return fault.BusUnreachable
 }
 
+// where names the servers without the credentials that an address may hold.
 func (c *Conn) where() string {
 	if c.opts.InProcess != nil {
 		return "this process"
 	}
-	return c.opts.URL
+	servers := strings.Split(c.opts.URL, ",")
+	for i, s := range servers {
+		u, err := url.Parse(strings.TrimSpace(s))
+		if err != nil {
+			return "the configured address"
+		}
+		u.User = nil
+		servers[i] = u.String()
+	}
+	return strings.Join(servers, ",")
 }
 
-// Close closes all connections. Publishers, receivers and watches end with [ErrClosed]. It may be called twice.
+// Close closes all connections. Publishers, receivers and watches end with [ErrClosed]; a publisher with messages under
+// way ends with [ErrUnknown]. It may be called twice.
 func (c *Conn) Close() {
 	c.lanes.Lock()
 	c.closed = true

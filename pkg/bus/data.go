@@ -51,7 +51,6 @@ func (c *Conn) CreateData(ctx context.Context, cfg DataConfig) error {
 		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage,
 		Discard: jetstream.DiscardNew, DiscardNewPerSubject: cfg.MaxMsgsPerSubject > 0,
 		MaxMsgsPerSubject: cfg.MaxMsgsPerSubject, MaxBytes: cfg.MaxBytes,
-		// Writers send no message ids, so the window costs nothing; it just has to be short enough to be valid.
 		Replicas: max(cfg.Replicas, 1), AllowDirect: true, Metadata: meta,
 	}
 	s, ctx, cancel, err := c.ctl.limit(ctx)

@@ -4,14 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"weir.dev/weir/pkg/fault"
 )
 
+// deniedAge bounds how long a refusal explains a time-out: longer than any request waits, and not so long that a right
+// granted since still looks denied.
+const deniedAge = partTimeout + opTimeout
+
 // denials remembers which subjects the server refused, because the refusal arrives apart from the request.
 type denials struct {
 	mu    sync.Mutex
-	seen  map[string]struct{}
+	seen  map[string]time.Time
 	hooks map[*Publisher]struct{}
 }
 
@@ -19,9 +24,9 @@ func (d *denials) add(subject string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.seen == nil {
-		d.seen = make(map[string]struct{})
+		d.seen = make(map[string]time.Time)
 	}
-	d.seen[subject] = struct{}{}
+	d.seen[subject] = time.Now()
 	for p := range d.hooks {
 		p.onDenied(subject)
 	}
@@ -49,7 +54,7 @@ func (d *denials) explain(err error, subjects ...string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range subjects {
-		if _, ok := d.seen[s]; ok {
+		if at, ok := d.seen[s]; ok && time.Since(at) < deniedAge {
 			return fault.Wrap(fmt.Errorf("%w: %w", ErrDenied, err), fault.BusRights, s, "the server refused it", "subject", s)
 		}
 	}

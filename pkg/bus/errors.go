@@ -50,28 +50,28 @@ var (
 	ErrClosed = errors.New("bus: closed")
 )
 
-// Error numbers of the JetStream API that decide which of our errors a refusal is.
+// Error numbers of the JetStream API that decide which of our errors a refusal is; see errors.json of nats-server.
 const (
-	codeConsumerNotFound   = 10014
-	codeMaxBytesAccount    = 10028
-	codeMessageNotFound    = 10037
-	codeNoJetStreamAccount = 10039
-	codeNoJetStream        = 10076
-	codeNoResources        = 10047
-	codeStreamConfig       = 10052
-	codeStreamMsgTooBig    = 10054
-	codeStreamNameInUse    = 10058
-	codeStreamNotFound     = 10059
-	codeWrongLastSeq       = 10071
-	codeStoreFailed        = 10077
-	codeHeadersTooBig      = 10097
-	codeInsufficient       = 10023
-	codeConsumerGone       = 10149
-	codeWrongLastSeqNoSeq  = 10164
-	codeTooManyRequests    = 10167
-	codeMirrorOrSealed     = 10109
-	codeStreamOffline      = 10118
-	codeConsumerOfflineErr = 10119
+	codeAccountResources = 10002
+	codeConsumerNotFound = 10014
+	codeInsufficient     = 10023
+	codeMemoryExceeded   = 10028
+	codeMessageNotFound  = 10037
+	codeNotForAccount    = 10039
+	codeStorageExceeded  = 10047
+	codeInvalidConfig    = 10052
+	codeMessageTooBig    = 10054
+	codeStreamNameInUse  = 10058
+	codeStreamNotFound   = 10059
+	codeWrongLastSeq     = 10071
+	codeNotEnabled       = 10076
+	codeStoreFailed      = 10077
+	codeHeaderTooBig     = 10097
+	codeStreamOffline    = 10118
+	codeConsumerOffline  = 10119
+	codeNoSuchConsumer   = 10149
+	codeWriteInFlight    = 10164
+	codeTooManyRequests  = 10167
 )
 
 // foreign turns an error of the client library or the server into ours, once, at the edge of the package. The text of
@@ -131,19 +131,20 @@ func isNetError(err error) bool {
 
 func kindOfCode(code int) error {
 	switch code {
-	case codeWrongLastSeq, codeWrongLastSeqNoSeq:
+	case codeWrongLastSeq, codeWriteInFlight:
 		return ErrConflict
-	case codeStoreFailed, codeTooManyRequests, codeNoResources, codeMaxBytesAccount, codeInsufficient:
+	case codeStoreFailed, codeTooManyRequests, codeStorageExceeded, codeMemoryExceeded, codeInsufficient,
+		codeAccountResources:
 		return ErrFull
-	case codeStreamMsgTooBig, codeHeadersTooBig:
+	case codeMessageTooBig, codeHeaderTooBig:
 		return ErrTooBig
-	case codeStreamNotFound, codeConsumerNotFound, codeMessageNotFound, codeConsumerGone:
+	case codeStreamNotFound, codeConsumerNotFound, codeMessageNotFound, codeNoSuchConsumer:
 		return ErrNotFound
-	case codeStreamNameInUse, codeStreamConfig:
+	case codeStreamNameInUse, codeInvalidConfig:
 		return ErrShape
-	case codeNoJetStream, codeNoJetStreamAccount:
+	case codeNotEnabled, codeNotForAccount:
 		return ErrNoJetStream
-	case codeStreamOffline, codeConsumerOfflineErr, codeMirrorOrSealed:
+	case codeStreamOffline, codeConsumerOffline:
 		return ErrNoResponders
 	}
 	return nil

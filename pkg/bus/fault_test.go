@@ -330,7 +330,7 @@ func TestConnectErrors(t *testing.T) {
 	}})
 	for url, want := range map[string]fault.Code{
 		s.URL():                      fault.BusAuth,
-		"nats://127.0.0.1:1":         fault.BusUnreachable,
+		"nats://u:no@127.0.0.1:1":    fault.BusUnreachable,
 		"nats://u:p@" + s.URL()[7:]:  "",
 		"nats://u:no@" + s.URL()[7:]: fault.BusAuth,
 	} {

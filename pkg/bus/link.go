@@ -99,8 +99,8 @@ func (l *link) keep(ctx context.Context, s *session) {
 		case <-s.life.Done():
 			l.ended(s) // again, in case it ended before it became current
 		case <-ctx.Done():
+			s.nc.Close() // first: what is still sent must fail
 			l.ended(s)
-			s.nc.Close()
 			return
 		}
 		l.log.Warn("connection lost", "error", fmt.Sprint(s.nc.LastError()))
