@@ -121,7 +121,7 @@ func TestBadCells(t *testing.T) {
 		{3802, "", []int{0, 1}},
 	} {
 		codec := pgcodec.ForOID(c.oid, -1, "")
-		for _, text := range strings.Split(c.bad, "|") {
+		for text := range strings.SplitSeq(c.bad, "|") {
 			if c.oid == 3802 {
 				break // text JSON is not judged
 			}

@@ -47,8 +47,10 @@ func readNumeric(cell []byte) (n numeric, ok bool) {
 	}
 	switch n.sign {
 	case signPositive, signNegative:
-		zero := count == 0
-		return n, !n.hidden(count) && (zero || n.digit(0) != 0) && !(zero && n.sign == signNegative)
+		if count == 0 {
+			return n, n.sign == signPositive
+		}
+		return n, n.digit(0) != 0 && !n.hidden(count)
 	case signNaN, signInf, signNegInf:
 		return n, true
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // agree proves I1 to I3 for one text: read as text, written as a field, read as binary, it is the same cell with the same text.
-func agree(t *rapid.T, tb testing.TB, c pgcodec.Codec, text string) {
+func agree(tb testing.TB, t *rapid.T, c pgcodec.Codec, text string) {
+	tb.Helper()
 	fromText, err := decode(tb, c, pgcodec.Text, []byte(text))
 	if err != nil {
 		t.Fatalf("%s %q: %v", c.SourceType(), text, err)
@@ -51,8 +52,8 @@ func TestNumericsAgree(t *testing.T) {
 		if strings.Trim(text, "0.") != "" && rapid.Bool().Draw(rt, "negative") {
 			text = "-" + text
 		}
-		agree(rt, t, pgcodec.ForOID(1700, int32(p<<16|s)+4, ""), text)
-		agree(rt, t, pgcodec.ForOID(1700, -1, ""), text)
+		agree(t, rt, pgcodec.ForOID(1700, int32(p<<16|s)+4, ""), text)
+		agree(t, rt, pgcodec.ForOID(1700, -1, ""), text)
 	})
 }
 
@@ -106,22 +107,22 @@ func TestTemporalsAgree(t *testing.T) {
 		if frac := us % 1_000_000; frac != 0 {
 			hms += strings.TrimRight(fmt.Sprintf(".%06d", frac), "0")
 		}
-		agree(rt, t, date, ymd+bc)
-		agree(rt, t, clock, hms)
-		agree(rt, t, plain, ymd+" "+hms+bc)
-		agree(rt, t, zoned, ymd+" "+hms+"+00"+bc)
+		agree(t, rt, date, ymd+bc)
+		agree(t, rt, clock, hms)
+		agree(t, rt, plain, ymd+" "+hms+bc)
+		agree(t, rt, zoned, ymd+" "+hms+"+00"+bc)
 	})
 }
 
 func TestScalarsAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		v := rapid.Int64().Draw(rt, "int")
-		agree(rt, t, pgcodec.ForOID(20, -1, ""), fmt.Sprint(v))
-		agree(rt, t, pgcodec.ForOID(23, -1, ""), fmt.Sprint(int32(v)))
-		agree(rt, t, pgcodec.ForOID(21, -1, ""), fmt.Sprint(int16(v)))
-		agree(rt, t, pgcodec.ForOID(25, -1, ""), rapid.String().Draw(rt, "text"))
-		agree(rt, t, pgcodec.ForOID(17, -1, ""), fmt.Sprintf(`\x%x`, rapid.SliceOf(rapid.Byte()).Draw(rt, "bytes")))
+		agree(t, rt, pgcodec.ForOID(20, -1, ""), fmt.Sprint(v))
+		agree(t, rt, pgcodec.ForOID(23, -1, ""), fmt.Sprint(int32(v)))
+		agree(t, rt, pgcodec.ForOID(21, -1, ""), fmt.Sprint(int16(v)))
+		agree(t, rt, pgcodec.ForOID(25, -1, ""), rapid.String().Draw(rt, "text"))
+		agree(t, rt, pgcodec.ForOID(17, -1, ""), fmt.Sprintf(`\x%x`, rapid.SliceOf(rapid.Byte()).Draw(rt, "bytes")))
 		raw := rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(rt, "uuid")
-		agree(rt, t, pgcodec.ForOID(2950, -1, ""), fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:]))
+		agree(t, rt, pgcodec.ForOID(2950, -1, ""), fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:]))
 	})
 }

@@ -73,6 +73,7 @@ func sqlTypeOf(t rows.Type) string {
 		return "json"
 	case rows.KindList:
 		return sqlTypeOf(t.ElemType()) + "[]"
+	case rows.KindText:
 	}
 	return "text"
 }

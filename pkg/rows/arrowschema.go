@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -95,7 +96,7 @@ func (s *Schema) buildArrow() error {
 			s.fingerprint.String(), strconv.Itoa(len(s.columns)),
 		})
 	for l := range layout(layouts) {
-		f := fields[:len(fields):len(fields)]
+		f := slices.Clip(fields)
 		if l&withSpecial != 0 {
 			f = append(f, arrow.Field{Name: ColSpecial, Type: specialType})
 		}

@@ -29,6 +29,7 @@ func benchBatches(b *testing.B, batches, n int, id func(i int) int64) []*rows.Ba
 }
 
 func perRow(b *testing.B, n int) {
+	b.Helper()
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/row")
 }
 

@@ -100,10 +100,10 @@ func (c *Collapser) Add(b *Batch) error {
 	var key []byte
 	for i := range b.n {
 		op := b.Op(i)
-		switch op {
-		case OpUpdateBefore:
+		if op == OpUpdateBefore {
 			continue
-		case OpTruncate:
+		}
+		if op == OpTruncate {
 			c.truncate()
 			continue
 		}
