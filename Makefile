@@ -18,7 +18,7 @@ FLOWS   := weir.dev/weir/itest/...
 ARGS    ?=
 FUZZTIME ?= 10s
 
-.PHONY: help build install demo test race flows fuzz bench lint fmt vet gen gen-check mod-check setup ci clean
+.PHONY: help build install demo test race flows fuzz bench microbench lint fmt vet gen gen-check mod-check setup ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,7 +45,10 @@ flows: setup ## integration tests: real servers, separate processes
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	scripts/fuzz.sh $(FUZZTIME)
 
-bench: setup ## run the benchmarks beside the code
+bench: setup ## measure from end to end, about 6 minutes; writes docs/bench/ (ARGS=-full: longer)
+	go test -count 1 -run '^$$' -bench . -benchtime 1x -timeout 90m weir.dev/weir/itest/bench -args $(ARGS)
+
+microbench: setup ## run the benchmarks beside the code
 	go test -run '^$$' -bench . -benchmem $(RACED)
 
 lint: ## golangci-lint in each module: rules, walls, format

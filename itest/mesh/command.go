@@ -77,7 +77,7 @@ func (m *Mesh) Weir(ctx context.Context, args ...string) (Answer, error) {
 	cmd.Dir = m.dir
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "WEIR_") || strings.HasPrefix(kv, "NATS_")
-	}), "NATS_URL="+m.URL)
+	}), append([]string{"NATS_URL=" + m.URL}, m.env...)...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	a := Answer{Args: args, Stdout: stdout.String(), Stderr: stderr.String(), Exit: cmd.ProcessState.ExitCode()}
@@ -119,8 +119,46 @@ func (m *Mesh) CaughtUp(tb testing.TB, job string) {
 	m.Must(tb, "status", job, "--wait-for", "caught-up", "--timeout", "90s")
 }
 
-// Verify has the history of a job audited by the product itself.
+// Verify has the history of a job audited by the product itself: the chain of manifests and the ledger of every sink.
 func (m *Mesh) Verify(tb testing.TB, job string) {
 	tb.Helper()
-	m.Must(tb, "epochs", "verify", job, "--json")
+	var audit struct {
+		Manifests int
+		Ledgers   map[string]string
+		Findings  []json.RawMessage
+	}
+	if err := m.Must(tb, "epochs", "verify", job, "--json").Data(&audit); err != nil {
+		tb.Fatal(err)
+	}
+	if audit.Manifests == 0 || len(audit.Findings) > 0 {
+		tb.Errorf("epochs verify: %+v", audit)
+	}
+	for sink, checked := range audit.Ledgers {
+		if !strings.HasSuffix(checked, "commits checked") {
+			tb.Errorf("epochs verify: ledger of %s: %s", sink, checked)
+		}
+	}
+}
+
+// Status is what `weir status NAME --json` says, as far as tests ask.
+type Status struct {
+	Phase  string
+	Fence  uint64
+	Reason struct{ Code, Text, Remedy string }
+	Epoch  struct{ Durable, Committed uint64 }
+	Sinks  []struct {
+		Name    string
+		Waiting *struct{ Fault Fault }
+	}
+	Why []string
+}
+
+// Status asks how a job is.
+func (m *Mesh) Status(tb testing.TB, job string) Status {
+	tb.Helper()
+	var s Status
+	if err := m.Must(tb, "status", job, "--json").Data(&s); err != nil {
+		tb.Fatal(err)
+	}
+	return s
 }

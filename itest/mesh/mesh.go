@@ -30,11 +30,14 @@ func (r Role) program() string {
 // weirProgram is the import path of the command line.
 const weirProgram = "weir.dev/weir/services/weir/cmd/weir"
 
+// dataDir is the folder of `weir up`, in the mesh's own.
+const dataDir = "weir-data"
+
 // Config says what a mesh consists of.
 type Config struct {
 	// Roles has one entry per process.
 	Roles []Role
-	// Env is what the processes know besides, KEY=VALUE: the variables that job specs refer to.
+	// Env is what processes and commands know besides, KEY=VALUE: the variables that job specs refer to.
 	Env []string
 }
 
@@ -58,7 +61,8 @@ type Mesh struct {
 	// Members are the processes, in the order of Config.Roles.
 	Members []*Member
 
-	weir    string // program
+	weir    string   // program
+	env     []string // of processes and commands
 	dir     string
 	secrets string
 
@@ -69,7 +73,7 @@ type Mesh struct {
 // Start runs NATS and one process per role, and waits until all are ready.
 func Start(tb testing.TB, cfg Config) *Mesh {
 	tb.Helper()
-	m := newMesh(tb)
+	m := newMesh(tb, cfg.Env)
 	m.NATS = harness.StartNATS(tb)
 	m.URL = m.NATS.URL
 	programs := make(map[Role]string)
@@ -97,11 +101,11 @@ func Start(tb testing.TB, cfg Config) *Mesh {
 // Up runs everything in one process, `weir up` with the given job files, and waits until it is ready.
 func Up(tb testing.TB, env []string, jobs ...string) *Mesh {
 	tb.Helper()
-	m := newMesh(tb)
+	m := newMesh(tb, env)
 	nats, addr := freeAddress(tb), freeAddress(tb)
 	m.URL = "nats://" + nats
 	args := slices.Concat([]string{"up"}, jobs, []string{
-		"--data-dir", filepath.Join(m.dir, "weir-data"), "--nats-listen", nats, "--http", addr,
+		"--data-dir", filepath.Join(m.dir, dataDir), "--nats-listen", nats, "--http", addr,
 	})
 	m.Members = []*Member{{
 		Process: harness.StartProcess(tb, harness.ProcessConfig{
@@ -113,14 +117,14 @@ func Up(tb testing.TB, env []string, jobs ...string) *Mesh {
 	return m
 }
 
-func newMesh(tb testing.TB) *Mesh {
+func newMesh(tb testing.TB, env []string) *Mesh {
 	tb.Helper()
 	dir := tb.TempDir()
 	secrets := filepath.Join(dir, "secrets")
 	if err := os.Mkdir(secrets, 0o700); err != nil {
 		tb.Fatal(err)
 	}
-	return &Mesh{weir: harness.BuildBinary(tb, weirProgram), dir: dir, secrets: secrets}
+	return &Mesh{weir: harness.BuildBinary(tb, weirProgram), env: env, dir: dir, secrets: secrets}
 }
 
 func freeAddress(tb testing.TB) string {
@@ -164,7 +168,20 @@ func (m *Mesh) Secret(tb testing.TB, name, value string) string {
 	if err := os.Rename(file+".new", file); err != nil {
 		tb.Fatal(err)
 	}
-	return "${file:" + file + "}"
+	return m.Reference(name)
+}
+
+// Reference is how a job spec names a stored secret.
+func (m *Mesh) Reference(name string) string {
+	return "${file:" + filepath.Join(m.secrets, name) + "}"
+}
+
+// Store is the folder where the NATS server keeps its files.
+func (m *Mesh) Store() string {
+	if m.NATS == nil {
+		return filepath.Join(m.dir, dataDir, "nats")
+	}
+	return filepath.Join(filepath.Dir(m.NATS.LogPath()), "jetstream")
 }
 
 // File writes a file that commands can name by its base name.

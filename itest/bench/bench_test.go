@@ -1,0 +1,44 @@
+package bench_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"weir.dev/weir/itest/bench"
+	"weir.dev/weir/itest/harness"
+)
+
+var full = flag.Bool("full", false, "measure as long as it takes: 10 million rows for memory, five runs of each kind")
+
+// TestMeasures runs every figure once with next to no rows, so that the benchmark works when it is wanted.
+func TestMeasures(t *testing.T) {
+	r := bench.Run(t, bench.Config{Rows: 5000, Runs: 1, MemoryRows: 10_000, Epochs: 5, LatencyFor: 2 * time.Second})
+	if len(r.Figures) != 8 {
+		t.Errorf("%d figures, want 8:\n%s", len(r.Figures), r.Markdown())
+	}
+}
+
+// BenchmarkEndToEnd is `make bench`: it writes docs/bench/end-to-end.md.
+func BenchmarkEndToEnd(b *testing.B) {
+	cfg := bench.Config{Rows: 1_000_000, Runs: 3, MemoryRows: 3_000_000, Epochs: 200, LatencyFor: 15 * time.Second}
+	if *full {
+		cfg.Runs, cfg.MemoryRows, cfg.LatencyFor = 5, 10_000_000, time.Minute
+	}
+	for b.Loop() {
+		r := bench.Run(b, cfg)
+		root, err := harness.RepoRoot()
+		if err != nil {
+			b.Fatal(err)
+		}
+		dir := filepath.Join(root, "docs", "bench")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "end-to-end.md"), []byte(r.Markdown()), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
