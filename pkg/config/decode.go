@@ -121,7 +121,7 @@ func (d *Decoder) absent(at *Node, v reflect.Value, f Field) {
 }
 
 func implements(v reflect.Value) bool {
-	_, ok := v.Addr().Interface().(NodeDecoder)
+	_, ok := reflect.TypeAssert[NodeDecoder](v.Addr())
 	return ok
 }
 
@@ -129,7 +129,7 @@ func (d *Decoder) value(n *Node, v reflect.Value, f Field) {
 	if n == nil {
 		return
 	}
-	if u, ok := v.Addr().Interface().(NodeDecoder); ok {
+	if u, ok := reflect.TypeAssert[NodeDecoder](v.Addr()); ok {
 		before := len(d.Problems)
 		u.DecodeNode(d, n)
 		if len(d.Problems) == before {

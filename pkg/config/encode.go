@@ -95,6 +95,7 @@ func encode(v reflect.Value, s Secrets) *Node {
 		return &Node{Kind: Bool, Text: strconv.FormatBool(v.Bool())}
 	case reflect.Float64:
 		return &Node{Kind: Float, Text: strconv.FormatFloat(v.Float(), 'g', -1, 64)}
+	default:
 	}
 	switch {
 	case v.CanInt():

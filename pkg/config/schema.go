@@ -47,7 +47,7 @@ func (f Field) typed(t reflect.Type) map[string]any {
 	if t.Kind() == reflect.Pointer {
 		return f.typed(t.Elem())
 	}
-	if sn, ok := reflect.New(t).Interface().(SchemaNoder); ok {
+	if sn, ok := reflect.TypeAssert[SchemaNoder](reflect.New(t)); ok {
 		return sn.SchemaNode()
 	}
 	switch t.Kind() {
@@ -100,7 +100,7 @@ func number(s string) any {
 }
 
 func jsonDefault(text string, t reflect.Type) any {
-	if _, ok := reflect.New(t).Interface().(SchemaNoder); ok {
+	if _, ok := reflect.TypeAssert[SchemaNoder](reflect.New(t)); ok {
 		return text
 	}
 	switch t.Kind() {
@@ -110,6 +110,7 @@ func jsonDefault(text string, t reflect.Type) any {
 		return words(text)
 	case reflect.String:
 		return text
+	default:
+		return number(text)
 	}
-	return number(text)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 )
 
 const hidden = "***"
@@ -31,18 +32,18 @@ func (s Secret) IsZero() bool { return s.raw == "" }
 // check for passwords in clear text has to look at.
 func (s Secret) Literals() string {
 	pieces, _ := split(s.raw)
-	var out string
+	var out strings.Builder
 	for _, p := range pieces {
 		switch {
 		case p.hasElse:
-			out += p.fallback
+			out.WriteString(p.fallback)
 		case p.isReference():
-			out += placeholder
+			out.WriteString(placeholder)
 		default:
-			out += p.literal
+			out.WriteString(p.literal)
 		}
 	}
-	return out
+	return out.String()
 }
 
 // placeholder stands for a reference in [Secret.Literals]; no connection string contains it.

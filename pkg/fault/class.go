@@ -9,9 +9,11 @@ import (
 // never retries in place and never drops a row (F1).
 //
 // A Class is itself an error: it serves as the sentinel of errors.Is and as the mark inside fmt.Errorf("...: %w").
-type Class uint8
+type Class uint8 //nolint:errname // a class is a word first; fault.Transient reads as what it is
 
 // The five classes.
+//
+//nolint:errname // see Class
 const (
 	// Bug fails the attempt; the job restarts from its last durable epoch. The default of the unclassified.
 	Bug Class = iota

@@ -16,7 +16,7 @@ func appCodes() []Entry {
 		{
 			Code: AppInternal, Name: "INTERNAL", Class: Bug, Exit: ExitInternal,
 			Title:  "internal error",
-			Remedy: "This is a defect of Weir. The job restarts from its last durable epoch. Please report it with the output of `weir support-bundle`.",
+			Remedy: "This is a defect of Weir. The job restarts from its last durable epoch. Please report it with the log of this process.",
 		},
 		{
 			Code: AppListenTaken, Name: "LISTEN_TAKEN", Class: Permanent, Exit: ExitEnvironment,

@@ -45,7 +45,7 @@ func busCodes() []Entry {
 		{
 			Code: BusFull, Name: "BUS_FULL", Class: Transient, Exit: ExitEnvironment,
 			Title:  "JetStream has no room left",
-			Remedy: "Raise the account's or the server's JetStream limits, or delete streams that are no longer needed (`weir savepoints list` shows what is kept).",
+			Remedy: "Raise the account's or the server's JetStream limits, or delete streams that are no longer needed; `weir bus <job>` shows those of a job.",
 		},
 		{
 			Code: BusConflict, Name: "BUS_CONFLICT", Class: Transient, Exit: ExitInternal,

@@ -44,7 +44,7 @@ func cliCodes() []Entry {
 		{
 			Code: CLINeedsYes, Name: "NEEDS_YES", Class: Permanent, Exit: ExitRequest,
 			Title:  "the command cannot be undone and was not confirmed",
-			Remedy: "Add --yes. `weir job suspend` stops the job so that it can go on later.",
+			Remedy: "Add --yes. `weir job drain` ends the job without losing what it has read.",
 		},
 		{
 			Code: CLINoJob, Name: "NO_JOB", Class: Permanent, Exit: ExitRequest,
@@ -54,7 +54,7 @@ func cliCodes() []Entry {
 		{
 			Code: CLISpecDiffers, Name: "SPEC_DIFFERS", Class: Permanent, Exit: ExitRequest,
 			Title:  "a job of this name runs with another spec",
-			Remedy: "`weir job apply <file>` suspends the job, checks the change and goes on with the new spec.",
+			Remedy: "Submit it under another name, or cancel the running job first: `weir job cancel <job>`.",
 		},
 		{
 			Code: CLIWrongPhase, Name: "WRONG_PHASE", Class: Permanent, Exit: ExitRequest,

@@ -36,27 +36,27 @@ func jobCodes() []Entry {
 		{
 			Code: JobLedgerAhead, Name: "LEDGER_AHEAD", Class: Permanent, Exit: ExitVerify,
 			Title:  "the target has an epoch that the bus does not know",
-			Remedy: "The bus was restored from an older copy, or another mesh writes this target. `weir job adopt <job>` goes on from the target's ledger; otherwise resnapshot.",
+			Remedy: "The bus was restored from an older copy, or another mesh writes this target. Bring the newer copy of the bus back, or submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: JobLedgerForeign, Name: "LEDGER_FOREIGN", Class: Permanent, Exit: ExitVerify,
 			Title:  "the target's ledger belongs to another life of the job",
-			Remedy: "Give the job another name, another target schema, or `weir job adopt <job>` to take the ledger over.",
+			Remedy: "Give the job another name or the sink another target.",
 		},
 		{
 			Code: JobLedgerDiverged, Name: "LEDGER_DIVERGED", Class: Permanent, Exit: ExitVerify,
 			Title:  "the target's ledger is neither at this epoch nor at the one before",
-			Remedy: "Stop whatever else writes the ledger of this job. `weir epochs verify <job>` shows where the histories part; then `weir job adopt <job>` or resnapshot.",
+			Remedy: "Stop whatever else writes the ledger of this job; `weir epochs verify <job>` shows where the histories part. Then submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: JobHeadRegressed, Name: "HEAD_REGRESSED", Class: Permanent, Exit: ExitVerify,
 			Title:  "the head record is older than one already seen",
-			Remedy: "The bus was restored from an older copy. `weir epochs verify <job>` shows the loss; `weir job adopt <job>` goes on from the target's ledger.",
+			Remedy: "The bus was restored from an older copy; `weir epochs verify <job>` shows the loss. Bring the newer copy back, or submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: JobBusRegressed, Name: "BUS_REGRESSED", Class: Permanent, Exit: ExitVerify,
 			Title:  "a stream is shorter than it was",
-			Remedy: "The bus lost messages or was restored from an older copy. In-flight data is read again from the source by itself; a lost manifest needs `weir job adopt <job>`.",
+			Remedy: "The bus lost messages or was restored from an older copy. In-flight rows are read again from the source by themselves; for a lost manifest bring the newer copy back, or submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: JobDataLost, Name: "DATA_LOST", Class: Transient, Exit: ExitInternal,
@@ -66,7 +66,7 @@ func jobCodes() []Entry {
 		{
 			Code: JobTallyMismatch, Name: "TALLY_MISMATCH", Class: Bug, Exit: ExitVerify,
 			Title:  "the two ends of a channel counted differently",
-			Remedy: "Nothing was committed; the attempt fails and the rows are read again. When it repeats, report it with `weir support-bundle`.",
+			Remedy: "Nothing was committed; the attempt fails and the rows are read again. When it repeats, please report it with the output of `weir epochs show <job>`.",
 		},
 		{
 			Code: JobDrainTimeout, Name: "DRAIN_TIMEOUT", Class: Permanent, Exit: ExitTimeout,
@@ -111,27 +111,27 @@ func jobCodes() []Entry {
 		{
 			Code: JobManifestLost, Name: "MANIFEST_LOST", Class: Permanent, Exit: ExitVerify,
 			Title:  "a manifest that the head record names cannot be read",
-			Remedy: "Restore the bus from a copy that has it, or `weir job adopt <job>` to go on from the target's ledger.",
+			Remedy: "Bring back a copy of the bus that has it, or submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: JobStateLost, Name: "STATE_LOST", Class: Permanent, Exit: ExitVerify,
 			Title:  "a state object that the manifest names cannot be read",
-			Remedy: "`weir job rewind <job>` goes back to the committed epoch, whose state is kept.",
+			Remedy: "Bring back a copy of the bus that has it, or submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: JobChainBroken, Name: "CHAIN_BROKEN", Class: Permanent, Exit: ExitVerify,
 			Title:  "the chain of manifests is broken",
-			Remedy: "`weir epochs verify <job>` names the epoch. Nothing after it is trusted; `weir job adopt <job>` or resnapshot.",
+			Remedy: "`weir epochs verify <job>` names the epoch; nothing after it is trusted. Submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: JobGuarantee, Name: "GUARANTEE", Class: Permanent, Exit: ExitRequest,
 			Title:  "the job cannot give the guarantee it asks for",
-			Remedy: "Use a source that can be read again and a sink that commits atomically on every path, or set guarantee: at_least_once.",
+			Remedy: "Use a source that can be read again and a sink that commits atomically on every path.",
 		},
 		{
 			Code: JobNeedsMode, Name: "STOP_NEEDS_MODE", Class: Permanent, Exit: ExitRequest,
 			Title:  "a stop needs a mode",
-			Remedy: "Use `weir job drain`, `suspend` or `cancel`.",
+			Remedy: "Use `weir job drain` to finish or `weir job cancel` to end at once.",
 		},
 		{
 			Code: JobPlanChanged, Name: "PLAN_CHANGED", Class: Permanent, Exit: ExitRequest,

@@ -76,12 +76,12 @@ func pgCodes() []Entry {
 		{
 			Code: PGSlotLost, Name: "PG_SLOT_LOST", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the slot has lost log that the job still needs",
-			Remedy: "The changes since the last epoch are gone from the server. Raise max_slot_wal_keep_size, drop the slot with SELECT pg_drop_replication_slot('<slot>'), then resnapshot the job.",
+			Remedy: "The changes since the last epoch are gone from the server. Raise max_slot_wal_keep_size, drop the slot with SELECT pg_drop_replication_slot('<slot>'), then submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: PGSlotMissing, Name: "PG_SLOT_MISSING", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the job's slot is gone",
-			Remedy: "The changes since the last epoch cannot be read any more. Find out who dropped <slot>; then resnapshot the job.",
+			Remedy: "The job's changes since the last epoch cannot be read any more. Find out who dropped <slot>, then submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: PGSlotActive, Name: "PG_SLOT_ACTIVE", Class: Transient, Exit: ExitEnvironment,
@@ -111,12 +111,12 @@ func pgCodes() []Entry {
 		{
 			Code: PGTimelineChanged, Name: "PG_TIMELINE_CHANGED", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the server was promoted or restored to another timeline",
-			Remedy: "Check that no committed change was lost in the failover, then resnapshot the job.",
+			Remedy: "Check that no committed change was lost in the failover, then submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: PGBehind, Name: "PG_BEHIND_CONFIRMED", Class: Permanent, Exit: ExitVerify,
 			Title:  "the saved position is older than what the slot has confirmed",
-			Remedy: "The server no longer sends the changes in between. Another reader moved the slot, or the bus was restored from an older copy: `weir job adopt <job>` or resnapshot.",
+			Remedy: "The server no longer sends the changes in between: another reader moved the slot, or the bus was restored from an older copy. Bring the newer copy back, or submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: PGNoIdentity, Name: "PG_NO_REPLICA_IDENTITY", Class: Permanent, Exit: ExitEnvironment,
@@ -126,12 +126,12 @@ func pgCodes() []Entry {
 		{
 			Code: PGTypeUndecodable, Name: "PG_TYPE", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "a column's type cannot be decoded",
-			Remedy: "Leave the column out with columns: {exclude: [...]}, or cast it in a view and publish a table instead.",
+			Remedy: "Leave the table out of the source: tables: [\"!<table>\"], or change the column's type.",
 		},
 		{
 			Code: PGNoTables, Name: "PG_NO_TABLES", Class: Permanent, Exit: ExitRequest,
 			Title:  "no table matches the patterns",
-			Remedy: "`weir discover <file>` lists the tables. Patterns are schema.table, with * and ! for exclusion.",
+			Remedy: "Compare the patterns with SELECT schemaname, tablename FROM pg_tables. A pattern is schema.table, with * for any letters and a leading ! to exclude; letter case counts.",
 		},
 		{
 			Code: PGNoSelect, Name: "PG_NO_SELECT", Class: Permanent, Exit: ExitEnvironment,
@@ -156,7 +156,7 @@ func pgCodes() []Entry {
 		{
 			Code: PGSchemaChanged, Name: "PG_SCHEMA_CHANGED", Class: Permanent, Exit: ExitRequest,
 			Title:  "a captured table changed in a way that this build cannot follow",
-			Remedy: "Undo the change, or resnapshot the table with the new shape.",
+			Remedy: "Undo the change, or submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: PGStandby, Name: "PG_STANDBY", Class: Permanent, Exit: ExitEnvironment,

@@ -57,7 +57,7 @@ func sinkCodes() []Entry {
 		{
 			Code: SinkConstraint, Name: "SINK_CONSTRAINT", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the target refuses a row because of a constraint",
-			Remedy: "Drop or relax the constraint <constraint> on <table>, or set dlq: true to set such rows aside. The epoch is repeated after `weir job resume <job>`.",
+			Remedy: "Drop or relax the constraint <constraint> on <table>, then `weir job resume <job>`: the epoch is committed again.",
 		},
 		{
 			Code: SinkNotEmpty, Name: "SINK_NOT_EMPTY", Class: Permanent, Exit: ExitRequest,
@@ -67,7 +67,7 @@ func sinkCodes() []Entry {
 		{
 			Code: SinkPartialMiss, Name: "SINK_PARTIAL_MISS", Class: Poison, Exit: ExitEnvironment,
 			Title:  "a partial update found no row in the target",
-			Remedy: "The source did not send all columns and the target has no row to complete. ALTER TABLE <table> REPLICA IDENTITY FULL at the source, then resnapshot the table.",
+			Remedy: "The source did not send all columns and the target has no row to complete. ALTER TABLE <table> REPLICA IDENTITY FULL; at the source, and restore the row in the target.",
 		},
 		{
 			Code: SinkTruncateRefused, Name: "SINK_TRUNCATE_REFUSED", Class: Permanent, Exit: ExitRequest,
@@ -82,7 +82,7 @@ func sinkCodes() []Entry {
 		{
 			Code: SinkUnsupportedType, Name: "SINK_TYPE", Class: Permanent, Exit: ExitRequest,
 			Title:  "the target cannot hold a column's type",
-			Remedy: "Leave the column out with columns: {exclude: [...]} at the source, or compute another type in a transform.",
+			Remedy: "Cast the column to a simpler type at the source, or leave the table out of the source.",
 		},
 		{
 			Code: SinkMissingColumn, Name: "SINK_MISSING_COLUMN", Class: Permanent, Exit: ExitEnvironment,
@@ -122,7 +122,7 @@ func sinkCodes() []Entry {
 		{
 			Code: SinkStageLost, Name: "SINK_STAGE_LOST", Class: Permanent, Exit: ExitVerify,
 			Title:  "rows staged for an epoch cannot be read back",
-			Remedy: "`weir job rewind <job>` goes back to the committed epoch and reads the rows again.",
+			Remedy: "Bring back a copy of the bus that has them, or submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: SinkDisk, Name: "SINK_DISK", Class: Transient, Exit: ExitEnvironment,
@@ -147,7 +147,7 @@ func sinkCodes() []Entry {
 		{
 			Code: SinkRow, Name: "SINK_ROW", Class: Poison, Exit: ExitEnvironment,
 			Title:  "the target cannot take a row",
-			Remedy: "Set dlq: true to set such rows aside, or change the target table so that it can hold them.",
+			Remedy: "Change the target table so that it can hold the row, then `weir job resume <job>`: the epoch is committed again.",
 		},
 		{
 			Code: SinkBusy, Name: "SINK_BUSY", Class: Transient, Exit: ExitEnvironment,
@@ -157,7 +157,7 @@ func sinkCodes() []Entry {
 		{
 			Code: SinkMissingTable, Name: "SINK_MISSING_TABLE", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "a table of the target is gone",
-			Remedy: "Restore <table> at the target, or resnapshot the source table into a new one.",
+			Remedy: "Restore <table> at the target, or submit the job under a new name.",
 		},
 		{
 			Code: SinkBadURL, Name: "SINK_BAD_URL", Class: Permanent, Exit: ExitRequest,
@@ -167,7 +167,7 @@ func sinkCodes() []Entry {
 		{
 			Code: SinkSchemaChange, Name: "SINK_SCHEMA_CHANGE", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "a change of a table's columns does not fit the target",
-			Remedy: "Change <table> at the target by hand and `weir job resume <job>`, or leave the column out at the source, or resnapshot the table into a new one.",
+			Remedy: "Change <table> at the target by hand and `weir job resume <job>`, or submit the job under a new name.",
 		},
 		{
 			Code: SinkPartialImage, Name: "SINK_PARTIAL_IMAGE", Class: Permanent, Exit: ExitEnvironment,

@@ -13,12 +13,12 @@ func srcCodes() []Entry {
 		{
 			Code: SrcPosition, Name: "SRC_POSITION", Class: Permanent, Exit: ExitVerify,
 			Title:  "a saved position does not belong to this source",
-			Remedy: "The position was written by another kind or version of source. Submit the job under a new name, or resnapshot.",
+			Remedy: "The position was written by another kind or version of source. Submit the job under a new name.",
 		},
 		{
 			Code: SrcNotReplayable, Name: "SRC_NOT_REPLAYABLE", Class: Permanent, Exit: ExitRequest,
 			Title:  "the source cannot be read again",
-			Remedy: "Use guarantee: at_least_once.",
+			Remedy: "Use a source that keeps its changes.",
 		},
 		{
 			Code: SrcUnreachable, Name: "SRC_UNREACHABLE", Class: Transient, Exit: ExitEnvironment,
@@ -28,7 +28,7 @@ func srcCodes() []Entry {
 		{
 			Code: SrcTooBig, Name: "SRC_ROW_TOO_BIG", Class: Poison, Exit: ExitEnvironment,
 			Title:  "a row is larger than a message may be",
-			Remedy: "Leave the large column out with columns: {exclude: [...]}, or raise max_payload of the NATS server.",
+			Remedy: "Raise max_payload of the NATS server, or leave the table out of the source.",
 		},
 	}
 }

@@ -3,6 +3,7 @@ package fault
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -60,7 +61,7 @@ func (p Problem) String() string {
 func New(code Code, where, why string, args ...string) *Error {
 	e, _ := Lookup(code)
 	where = Scrub(where)
-	return &Error{Code: code, What: e.Title, Where: where, Why: Scrub(why), Remedy: fill(e.Remedy, append(args[:len(args):len(args)], "where", where))}
+	return &Error{Code: code, What: e.Title, Where: where, Why: Scrub(why), Remedy: fill(e.Remedy, append(slices.Clip(args), "where", where))}
 }
 
 // Wrap is [New] with a cause. The cause stays reachable for errors.Is and errors.As; what of it people may read belongs

@@ -21,7 +21,7 @@ const (
 type Job struct {
 	APIVersion string    `yaml:"apiVersion,required" enum:"weir/v1" doc:"Version of this format."`
 	Name       string    `yaml:"job,required" pattern:"[a-z][a-z0-9-]{0,31}" hint:"lower-case letters, digits and dashes, at most 32, a letter first" doc:"Name of the job. It is part of slot, stream and ledger names."`
-	Guarantee  Guarantee `yaml:"guarantee" enum:"exactly_once,at_least_once" default:"exactly_once" doc:"What the job promises. A job that cannot keep it is refused at submit."`
+	Guarantee  Guarantee `yaml:"guarantee" enum:"exactly_once" later:"at_least_once" default:"exactly_once" doc:"What the job promises. A job that cannot keep it is refused at submit."`
 	Epoch      Epoch     `yaml:"epoch" doc:"When consistent cuts are taken."`
 	Restart    Restart   `yaml:"restart" doc:"What happens after a failure that may pass."`
 	Sources    Sources   `yaml:"sources,required" doc:"Where rows come from, by name."`
@@ -63,7 +63,7 @@ type Sink struct {
 	Type         string
 	Mode         Mode   `yaml:"mode" enum:"upsert,changelog,append" default:"upsert" doc:"upsert: the target equals the source; changelog: one row for each change; append: the new image of each change."`
 	Writers      int    `yaml:"writers" default:"1" min:"1" max:"64" doc:"Parallel writers; each owns a part of the keys."`
-	DLQ          bool   `yaml:"dlq" doc:"Set rows aside that the target can never take, instead of failing the job."`
+	DLQ          bool   `yaml:"dlq" later:"true" doc:"Set rows aside that the target can never take, instead of failing the job."`
 	SchemaChange string `yaml:"schema_change" later:"true"`
 	Special      string `yaml:"special" later:"true"`
 	Batch        string `yaml:"batch" later:"true"`

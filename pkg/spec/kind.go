@@ -2,6 +2,7 @@ package spec
 
 import (
 	"regexp"
+	"slices"
 
 	"weir.dev/weir/pkg/config"
 )
@@ -124,18 +125,14 @@ func kindOf(d *config.Decoder, n *config.Node, known, later []string) (word stri
 	case t.Kind != config.String:
 		d.Problem(t, "this is %s; a text is expected", t.Kind)
 	default:
-		for _, w := range known {
-			if w == t.Text {
-				return w, rest
-			}
+		switch {
+		case slices.Contains(known, t.Text):
+			return t.Text, rest
+		case slices.Contains(later, t.Text):
+			d.Later(t, "the type", known)
+		default:
+			d.Word(t, "the type", known)
 		}
-		for _, w := range later {
-			if w == t.Text {
-				d.Later(t, "the type", known)
-				return "", rest
-			}
-		}
-		d.Word(t, "the type", known)
 	}
 	return "", rest
 }

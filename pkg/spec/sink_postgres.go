@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"slices"
 	"strings"
 
 	"weir.dev/weir/pkg/config"
@@ -32,14 +33,7 @@ type Allowance string
 const AllowTruncate Allowance = "truncate"
 
 // Allows reports whether the sink may follow a destructive change.
-func (c *PostgresSink) Allows(a Allowance) bool {
-	for _, x := range c.Allow {
-		if x == a {
-			return true
-		}
-	}
-	return false
-}
+func (c *PostgresSink) Allows(a Allowance) bool { return slices.Contains(c.Allow, a) }
 
 // TableName returns the name of the target table of a source table.
 func (c *PostgresSink) TableName(schema, table string) string {

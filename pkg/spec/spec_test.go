@@ -17,7 +17,7 @@ import (
 const full = `
 apiVersion: weir/v1
 job: shop
-guarantee: at_least_once
+guarantee: exactly_once
 epoch: {interval: 200ms, timeout: 30s, idle_interval: 5s, max_bytes: 64MiB, max_transaction_rows: 5000, max_uncommitted: 3}
 restart: {backoff: 2s, cap: 3, window: 1h}
 sources:
@@ -41,7 +41,6 @@ sinks:
     name: "{schema}_{table}"
     mode: changelog
     writers: 4
-    dlq: true
     existing: keep
     allow: [truncate]
   archive: {from: [db], type: files, mode: append, files: {path: "${DIR}/a", format: jsonl}}
@@ -60,7 +59,7 @@ func parse(t *testing.T, text string) *spec.Job {
 func TestParseFull(t *testing.T) {
 	j := parse(t, full)
 	db := j.Sources[0].Config.(*spec.PostgresSource)
-	if j.Name != "shop" || j.Guarantee != spec.AtLeastOnce || j.Epoch.MaxBytes != 64<<20 || j.Restart.Cap != 3 {
+	if j.Name != "shop" || j.Guarantee != spec.ExactlyOnce || j.Epoch.MaxBytes != 64<<20 || j.Restart.Cap != 3 {
 		t.Errorf("job: %+v", j)
 	}
 	if db.Parallelism() != 2 || !db.Before || db.Snapshot.ChunkRows != 100 || db.Slot != "my_slot" || len(db.Tables) != 3 {

@@ -19,7 +19,7 @@ type metricExporter struct {
 
 // Export sends metrics; a failure is logged and swallowed.
 func (e *metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
-	e.quiet.note(ctx, "metrics were not exported", e.Exporter.Export(ctx, m))
+	e.quiet.note(ctx, "metrics", e.Exporter.Export(ctx, m))
 	return nil
 }
 
@@ -30,7 +30,7 @@ type spanExporter struct {
 
 // ExportSpans sends spans; a failure is logged and swallowed.
 func (e *spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	e.quiet.note(ctx, "traces were not exported", e.SpanExporter.ExportSpans(ctx, spans))
+	e.quiet.note(ctx, "traces", e.SpanExporter.ExportSpans(ctx, spans))
 	return nil
 }
 
@@ -44,7 +44,7 @@ type quiet struct {
 
 func newQuiet(l *slog.Logger) *quiet { return &quiet{log: l} }
 
-func (q *quiet) note(ctx context.Context, msg string, err error) {
+func (q *quiet) note(ctx context.Context, signal string, err error) {
 	if err == nil {
 		return
 	}
@@ -56,6 +56,6 @@ func (q *quiet) note(ctx context.Context, msg string, err error) {
 	}
 	q.mu.Unlock()
 	if due {
-		warn(ctx, q.log, msg, err)
+		q.log.WarnContext(ctx, "telemetry was not exported", "signal", signal, Err(err))
 	}
 }

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -73,9 +72,4 @@ func Discard() Telemetry {
 func (t Telemetry) With(args ...any) Telemetry {
 	t.Logger = t.Logger.With(args...)
 	return t
-}
-
-// warn is the only way this package logs.
-func warn(ctx context.Context, l *slog.Logger, msg string, err error) {
-	l.LogAttrs(ctx, slog.LevelWarn, msg, Err(err))
 }

@@ -114,7 +114,7 @@ func TestCollectorRefuses(t *testing.T) {
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if n := strings.Count(log.String(), "metrics were not exported"); n != 1 {
+	if n := strings.Count(log.String(), "signal=metrics"); n != 1 {
 		t.Errorf("%d warnings:\n%s", n, log.String())
 	}
 }
