@@ -21,7 +21,9 @@ type Fixture struct {
 	Read func(tb testing.TB, table rows.TableID) []Row
 	// Truncates says that the sink may follow TRUNCATE.
 	Truncates bool
-	Logger    *slog.Logger
+	// TinyEpochs is how many epochs of one row are committed in a row; 1,000 when zero.
+	TinyEpochs int
+	Logger     *slog.Logger
 }
 
 // Row is one row at the target.

@@ -88,8 +88,16 @@ func TestOrder(t *testing.T) {
 	t.Parallel()
 	w0, w1 := plan.SubtaskID{Vertex: "w", Index: 0}, plan.SubtaskID{Vertex: "w", Index: 1}
 	pieces := []Piece{
-		{w0, "a", false}, {w0, "b", false}, {w0, "a", true}, {w0, "a", false}, {w0, "a", true}, {w0, "a", false},
-		{w1, "a", false}, {w1, "a", true}, {w1, "b", false}, {w1, "a", false},
+		{w0, "a", false},
+		{w0, "b", false},
+		{w0, "a", true},
+		{w0, "a", false},
+		{w0, "a", true},
+		{w0, "a", false},
+		{w1, "a", false},
+		{w1, "a", true},
+		{w1, "b", false},
+		{w1, "a", false},
 	}
 	work, err := Order(pieces)
 	if err != nil {

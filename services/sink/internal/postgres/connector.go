@@ -8,6 +8,7 @@ import (
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/core"
 	"weir.dev/weir/services/sink/internal/stage"
 )
 
@@ -28,16 +29,8 @@ func (Connector) OpenWriter(_ context.Context, cfg sink.Config) (sink.Writer, er
 	}
 	w := &writer{at: place{sink: "sinks." + cfg.Sink.Name}, mode: cfg.Sink.Mode, truncate: pg.Allows(spec.AllowTruncate)}
 	fold := stage.Upserts
-	switch cfg.Sink.Mode {
-	case spec.Upsert:
-	case spec.Changelog:
-		keep := []rows.Op{rows.OpRead, rows.OpInsert, rows.OpUpdateBefore, rows.OpUpdateAfter, rows.OpDelete}
-		if cfg.Subtask.Index == 0 { // every writer meets a truncate, one keeps it
-			keep = append(keep, rows.OpTruncate)
-		}
-		fold = stage.Changes(keep...)
-	case spec.Append:
-		fold = stage.Changes(rows.OpRead, rows.OpInsert, rows.OpUpdateAfter)
+	if cfg.Sink.Mode != spec.Upsert {
+		fold = stage.ChangesOf(cfg.Sink.Mode, cfg.Subtask.Index)
 	}
 	if w.Writer, err = stage.NewWriter(cfg.Store, fold); err != nil {
 		return nil, err
@@ -117,14 +110,8 @@ func (w *writer) check(b *rows.Batch) error {
 			}
 		}
 	case spec.Append:
-		if !b.HasAbsent() {
-			return nil
-		}
-		for i := range b.NumRows() {
-			if b.Op(i) == rows.OpUpdateAfter && len(b.Absent(i)) > 0 {
-				column := b.Schema().Column(int(b.Absent(i)[0])).Name
-				return fault.New(fault.SinkPartialImage, where, "column "+column+" was not sent", "table", table)
-			}
+		if column, ok := core.Lacking(b); ok {
+			return fault.New(fault.SinkPartialImage, where, "column "+column+" was not sent", "table", table)
 		}
 	case spec.Changelog:
 	}

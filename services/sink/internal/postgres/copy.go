@@ -25,8 +25,13 @@ const (
 // changeColumns are the changelog's own columns with their types. `_op` has the numbers of rows.Op; (`_txn`, `_ord`)
 // names a change the same way on every replay; `_absent` lists the columns that the source did not send.
 var changeColumns = [...]struct{ name, sqlType string }{
-	{colOp, "smallint"}, {colSeq, "bigint"}, {colTs, "timestamp with time zone"}, {colTxn, "bigint"},
-	{colOrd, "bigint"}, {colEpoch, "bigint"}, {colAbsent, "text[]"},
+	{colOp, "smallint"},
+	{colSeq, "bigint"},
+	{colTs, "timestamp with time zone"},
+	{colTxn, "bigint"},
+	{colOrd, "bigint"},
+	{colEpoch, "bigint"},
+	{colAbsent, "text[]"},
 }
 
 // fieldsOf binds the writers of the columns `want` of a batch, then of the changelog's columns when epoch is not zero.

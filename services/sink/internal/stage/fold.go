@@ -2,6 +2,7 @@ package stage
 
 import (
 	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/spec"
 )
 
 // Fold turns the batches of one table and schema version, in order, into the parts of a piece. truncated says that the
@@ -34,8 +35,20 @@ func Upserts(batches []*rows.Batch) ([]Part, bool, error) {
 	return append(parts, fresh...), net.Truncated, nil
 }
 
-// Changes keeps the rows whose operation is in keep, as they are. A truncate is a row like others; every writer gets it,
-// so only the one that is to keep it lists it.
+// ChangesOf is the fold of the modes that keep images: all of them, or in append mode the new ones. Every writer meets a
+// truncate; the one with index 0 keeps it.
+func ChangesOf(mode spec.Mode, writer int) Fold {
+	keep := []rows.Op{rows.OpRead, rows.OpInsert, rows.OpUpdateAfter}
+	if mode == spec.Changelog {
+		keep = append(keep, rows.OpUpdateBefore, rows.OpDelete)
+		if writer == 0 {
+			keep = append(keep, rows.OpTruncate)
+		}
+	}
+	return Changes(keep...)
+}
+
+// Changes keeps the rows whose operation is in keep, as they are.
 func Changes(keep ...rows.Op) Fold {
 	var wanted [rows.OpTruncate + 1]bool
 	for _, op := range keep {

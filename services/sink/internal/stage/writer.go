@@ -73,7 +73,7 @@ func (w *Writer) Write(ctx context.Context, b *rows.Batch) error {
 	if err != nil {
 		return err
 	}
-	n := sizeOf(b)
+	n := SizeOf(b)
 	r.batches = append(r.batches, b)
 	r.raw += n
 	w.raw += n
@@ -211,8 +211,8 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// sizeOf is the memory of a batch's columns; a slice counts with the buffers it shares.
-func sizeOf(b *rows.Batch) int64 {
+// SizeOf is the memory of a batch's columns; a slice counts with the buffers it shares.
+func SizeOf(b *rows.Batch) int64 {
 	var n uint64
 	for i := range b.Schema().NumColumns() {
 		n += b.Column(i).Data().SizeInBytes()

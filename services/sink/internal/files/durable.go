@@ -1,0 +1,110 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/rows"
+)
+
+const (
+	manifestDir = "_manifest"
+	claimDir    = "claims"
+	tmpSuffix   = ".tmp"
+	openPrefix  = ".open-"
+	stagePrefix = ".e"
+)
+
+// syncDir makes names in a directory survive the loss of power.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// makeDir makes a directory that is there after the loss of power.
+func makeDir(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+// createOnly makes a file with these bytes appear under a name that must be free; fs.ErrExist when it is not.
+func createOnly(name string, data []byte, unique string) error {
+	tmp := filepath.Join(filepath.Dir(name), ".new-"+unique+tmpSuffix)
+	if err := writeSynced(tmp, data); err != nil {
+		return err
+	}
+	defer os.Remove(tmp)
+	if err := os.Link(tmp, name); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+func writeSynced(name string, data []byte) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// tableDir is the directory of a table. What a file name cannot hold is written as %XX, and so is what would make two
+// names one or hide a directory.
+func tableDir(path string, id rows.TableID) string {
+	var b strings.Builder
+	for i, c := range []byte(id) {
+		switch {
+		case c == '/' || c == '\\' || c == '%' || c == ':' || c < ' ' || c == 0x7f, i == 0 && (c == '.' || c == '_'):
+			fmt.Fprintf(&b, "%%%02X", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return filepath.Join(path, b.String())
+}
+
+// stagedEpoch reads the epoch out of the name of a staged file.
+func stagedEpoch(name string) (uint64, bool) {
+	rest, ok := strings.CutPrefix(name, stagePrefix)
+	digits, _, dash := strings.Cut(rest, "-")
+	if !ok || !dash || !strings.HasSuffix(name, tmpSuffix) {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, err == nil
+}
+
+// translate classifies an error of the file system.
+func translate(err error, where, path string) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	why := err.Error()
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fault.Wrap(err, fault.SinkDisk, where, why)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR),
+		errors.Is(err, syscall.EOPNOTSUPP):
+		return fault.Wrap(err, fault.SinkPathUnusable, where, why, "path", path)
+	}
+	return fault.Wrap(err, fault.SinkUnreachable, where, why, "where", where)
+}
