@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -34,8 +35,9 @@ type Process struct {
 func Main[C any](name string, defaults C, run Run[C]) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	os.Exit(Execute(Process{
-		Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals, Exit: os.Exit,
+	exit := os.Exit //nolint:forbidigo // this function is the body of main packages
+	exit(Execute(Process{
+		Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals, Exit: exit,
 	}, name, defaults, run))
 }
 
@@ -84,8 +86,8 @@ func load(cmd command, name string, environ []string, settings, cfg any) error {
 
 // env looks a variable up; the last one of a name counts, as for os.LookupEnv.
 func (p Process) env(name string) (string, bool) {
-	for i := len(p.Environ) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(p.Environ[i], name+"="); ok {
+	for _, kv := range slices.Backward(p.Environ) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
 			return v, true
 		}
 	}
@@ -201,7 +203,7 @@ func (f frame) judge(ctx context.Context, err error) error {
 func guarded(ctx context.Context, env Env, service func(context.Context, Env) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			env.Telemetry.Logger.Error("service panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			env.Telemetry.Logger.ErrorContext(ctx, "service panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 			err = fault.New(fault.AppInternal, env.Service, "a broken invariant: "+fmt.Sprint(v))
 		}
 	}()
@@ -224,7 +226,7 @@ func (f frame) closeTelemetry(ctx context.Context, log *slog.Logger, tel *teleme
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := tel.Close(bound); err != nil {
-		log.Warn("telemetry was not closed", telemetry.Err(err))
+		log.WarnContext(ctx, "telemetry was not closed", telemetry.Err(err))
 	}
 }
 
@@ -232,7 +234,7 @@ func (f frame) closeTelemetry(ctx context.Context, log *slog.Logger, tel *teleme
 func (f frame) end(log *slog.Logger, err error) int {
 	code := fault.ExitCode(err)
 	if err != nil {
-		log.Error("process failed", telemetry.KeyService, f.name, "exit", code, telemetry.Err(err))
+		log.Error("process failed", telemetry.KeyService, f.name, "exit", code, telemetry.KeyError, telemetry.ErrorValue(err))
 		return code
 	}
 	log.Info("process stopped", telemetry.KeyService, f.name)

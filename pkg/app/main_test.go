@@ -227,14 +227,14 @@ func TestSettings(t *testing.T) {
 		},
 		Stderr: &stderr, Stdout: io.Discard, Signals: make(chan os.Signal),
 	}
-	code := Execute(p, "sink", serviceConfig{Batch: 1}, func(_ context.Context, env Env, cfg serviceConfig) error {
+	code := Execute(p, "sink", serviceConfig{Batch: 1}, func(ctx context.Context, env Env, cfg serviceConfig) error {
 		if env.Node != "from-flag" || cfg.Batch != 2<<20 { // A1
 			t.Errorf("node %s, batch %s", env.Node, cfg.Batch)
 		}
 		if env.Bus.URL != "nats://app:canary-5f1d@h:4222" || env.Bus.Name != "sink" {
 			t.Errorf("bus %s", env.Bus.Name)
 		}
-		env.Telemetry.Logger.Info("settings", "config", cfg, "target", cfg.Target)
+		env.Telemetry.Logger.InfoContext(ctx, "settings", "config", cfg, "target", cfg.Target)
 		return nil
 	})
 	if code != 0 || strings.Contains(stderr.String(), "canary") {

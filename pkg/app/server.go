@@ -65,6 +65,6 @@ func (s *Server) Run(ctx context.Context) error {
 	if err := s.http.Shutdown(grace); err != nil {
 		_ = s.http.Close()
 	}
-	<-failed
+	<-failed //nolint:errcheck // http.ErrServerClosed, after the shutdown above
 	return nil
 }

@@ -56,6 +56,6 @@ func (q *quiet) note(ctx context.Context, signal string, err error) {
 	}
 	q.mu.Unlock()
 	if due {
-		q.log.WarnContext(ctx, "telemetry was not exported", "signal", signal, Err(err))
+		q.log.WarnContext(ctx, "telemetry was not exported", "signal", signal, KeyError, ErrorValue(err))
 	}
 }
