@@ -85,14 +85,20 @@ func newJob(t *testing.T, pg *harness.Postgres, tables ...string) *job {
 		url: pg.URL(name), batch: 64 << 10, cut: 1_000_000,
 		source: spec.PostgresSource{Readers: 1, Snapshot: spec.Snapshot{Mode: spec.SnapshotNever}, Heartbeat: config.Duration(time.Second)},
 	}
-	for _, s := range tables {
+	j.tables(t, tables...)
+	return j
+}
+
+// tables adds patterns to those the job captures.
+func (j *job) tables(t *testing.T, patterns ...string) {
+	t.Helper()
+	for _, s := range patterns {
 		p, err := spec.ParseTablePattern(s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		j.source.Tables = append(j.source.Tables, p)
 	}
-	return j
 }
 
 func (j *job) exec(t *testing.T, sql string) {
@@ -118,16 +124,16 @@ type attempt struct {
 	reader source.Reader
 	cancel context.CancelFunc
 	done   sync.WaitGroup
-	calls  chan func() // run in the reader's loop, at a safe point
+	wake   chan struct{}
 
 	mu      sync.Mutex
+	calls   []func() // to be run in the reader's loop, at a safe point
 	changed chan struct{}
 	rows    []change
 	batches int
 	tables  map[string]*rows.Schema
 	status  source.Status
 	err     error
-	wake    chan struct{}
 }
 
 // open starts the next attempt, or returns why it cannot start.
@@ -151,8 +157,8 @@ func (j *job) open(ctx context.Context) (*attempt, error) {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a := &attempt{
-		job: j, enum: enum, reader: reader, cancel: cancel, calls: make(chan func()),
-		changed: make(chan struct{}), wake: make(chan struct{}), tables: map[string]*rows.Schema{},
+		job: j, enum: enum, reader: reader, cancel: cancel, wake: make(chan struct{}, 1),
+		changed: make(chan struct{}), tables: map[string]*rows.Schema{},
 	}
 	a.done.Go(func() { a.runEnumerator(ctx) })
 	a.done.Go(func() { a.runReader(ctx) })
@@ -187,38 +193,38 @@ func (a *attempt) Tell(ctx context.Context, _ int, payload []byte) error {
 
 func (a *attempt) runReader(ctx context.Context) {
 	for {
+		select {
+		case <-a.wake:
+		default:
+		}
 		a.mu.Lock()
-		wake := a.wake
+		calls := a.calls
+		a.calls = nil
 		a.mu.Unlock()
-		status, err := a.reader.Poll(ctx, output{a}, wake)
-		if err != nil {
+		for _, f := range calls {
+			f()
+		}
+		status, err := a.reader.Poll(ctx, output{a}, a.wake)
+		if err != nil || ctx.Err() != nil {
 			a.fail(err)
 			return
 		}
 		a.update(func() { a.status = status })
-		select {
-		case f := <-a.calls:
-			f()
-		default:
-		}
 	}
 }
 
-// call runs f in the reader's loop at a safe point.
+// call runs f in the reader's loop at a safe point and waits for it.
 func (a *attempt) call(ctx context.Context, f func()) {
 	done := make(chan struct{})
 	a.mu.Lock()
-	close(a.wake)
+	a.calls = append(a.calls, func() { f(); close(done) })
 	a.mu.Unlock()
 	select {
-	case a.calls <- func() {
-		f()
-		a.mu.Lock()
-		a.wake = make(chan struct{})
-		a.mu.Unlock()
-		close(done)
-	}:
-		<-done
+	case a.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-done:
 	case <-ctx.Done():
 	}
 }
@@ -356,6 +362,13 @@ func (a *attempt) stop() {
 	a.done.Wait()
 	_ = a.reader.Close()
 	_ = a.enum.Close()
+}
+
+// release ends the life of the job.
+func release(t *testing.T, j *job) error {
+	t.Helper()
+	var c cdcpostgres.Connector
+	return c.Release(t.Context(), j.config("db_enum"))
 }
 
 func texts(cs []change) []string {

@@ -90,7 +90,7 @@ func (r *reader) Poll(ctx context.Context, out source.Output, wake <-chan struct
 		if err := r.chunk(ctx, out, wake); err != nil {
 			return source.Status{}, err
 		}
-		if len(r.data) > 0 || (woken(wake) && r.safe()) {
+		if len(r.data) > 0 || (r.safe() && woken(wake)) {
 			return r.rest(ctx, out)
 		}
 		more, err := r.next()
@@ -119,8 +119,11 @@ func (r *reader) Poll(ctx context.Context, out source.Output, wake <-chan struct
 // safe reports whether a barrier may pass here.
 func (r *reader) safe() bool { return r.tracker == nil || r.tracker.Cut(r.cutLimit) }
 
-// woken asks without waiting whether the caller wants Poll to return.
+// woken asks without waiting whether the caller wants Poll to return. It takes nothing out of a buffered channel.
 func woken(wake <-chan struct{}) bool {
+	if cap(wake) > 0 {
+		return len(wake) > 0
+	}
 	select {
 	case <-wake:
 		return true

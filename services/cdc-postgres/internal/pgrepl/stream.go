@@ -27,7 +27,7 @@ const (
 	smallRead = 32 << 10
 	// nap lets a slower server run on before it is asked again. Waking for every message costs both sides more than
 	// the message itself, and the delay is far below the linger of a batch.
-	nap = 500 * time.Microsecond
+	nap = time.Millisecond
 	// silence is after how long without a byte the connection counts as dead. Every status message asks for an answer.
 	silence = 15 * time.Second
 	// maxMessage is PostgreSQL's own limit of one message.

@@ -1,0 +1,508 @@
+package cdcpostgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/rows"
+)
+
+// slots lists the slots of the job's database.
+func (j *job) slots(t *testing.T) []string {
+	t.Helper()
+	names, err := harness.Value[[]string](t.Context(), j.pg, j.database,
+		"SELECT coalesce(array_agg(slot_name::text ORDER BY slot_name), '{}') FROM pg_replication_slots WHERE database = current_database()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// confirmed is the slot's confirmed_flush_lsn.
+func (j *job) confirmed(t *testing.T) position.LSN {
+	t.Helper()
+	text, err := harness.Value[string](t.Context(), j.pg, j.database,
+		"SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE database = current_database()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lsn, err := position.ParseLSN(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lsn
+}
+
+// eventually asks every 50 ms until cond holds.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s: not in %s", what, patience)
+		}
+	}
+}
+
+func (j *job) session(t *testing.T) *pgx.Conn {
+	t.Helper()
+	conn, err := j.pg.Connect(t.Context(), j.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func run1(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// O07: a transaction that began before and commits after the stored position is sent whole, what lies before it never
+// again.
+func TestInterleavedTransactions(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, server, "public.*")
+	j.exec(t, "CREATE TABLE long (id int PRIMARY KEY); CREATE TABLE short (id int PRIMARY KEY)")
+	a := j.start(t)
+	conn := j.session(t)
+	run1(t, conn, "BEGIN; INSERT INTO long SELECT generate_series(1, 5)")
+	j.exec(t, "INSERT INTO short VALUES (90)")
+	wantRows(t, a.take(t, 1), "insert public.short id=90")
+	a.confirm(t, a.takeEpoch(t))
+	run1(t, conn, "INSERT INTO long SELECT generate_series(6, 10)")
+	a.stop()
+	run1(t, conn, "COMMIT")
+	a = j.start(t)
+	got := a.take(t, 10)
+	for i, c := range got {
+		if want := fmt.Sprintf("insert public.long id=%d", i+1); c.String() != want {
+			t.Errorf("row %d is %s, want %s", i, c, want)
+		}
+	}
+	j.exec(t, "INSERT INTO short VALUES (91)")
+	wantRows(t, a.take(t, 1), "insert public.short id=91")
+}
+
+// O08: a logical message in a transaction moves no position.
+func TestLogicalMessage(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, server, "public.*")
+	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY)")
+	a := j.start(t)
+	conn := j.session(t)
+	run1(t, conn, "BEGIN; SELECT pg_logical_emit_message(true, 'x', 'y')")
+	run1(t, conn, "SELECT pg_logical_emit_message(false, 'x', 'y')")
+	a.confirm(t, a.takeEpoch(t))
+	run1(t, conn, "INSERT INTO t VALUES (1); COMMIT")
+	a.stop()
+	a = j.start(t)
+	wantRows(t, a.take(t, 1), "insert public.t id=1")
+}
+
+// O09: what is confirmed is the position of the committed epoch, not where the reader is by then. What came after it is
+// read again.
+func TestConfirmsOnlyCommittedEpochs(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, server, "public.*")
+	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY)")
+	a := j.start(t)
+	before := j.confirmed(t)
+	j.exec(t, "INSERT INTO t VALUES (1)")
+	a.take(t, 1)
+	cut := a.takeEpoch(t)
+	j.exec(t, "INSERT INTO t SELECT generate_series(2, 101)")
+	a.take(t, 100)
+	// O15: neither durable nor read on is committed, however many keepalives are answered.
+	eventually(t, "two status messages", func() bool {
+		n, err := harness.Value[bool](t.Context(), j.pg, j.database,
+			"SELECT reply_time > (SELECT xact_start FROM pg_stat_activity WHERE pid = pg_backend_pid()) - interval '100 ms' AND backend_start < now() - interval '4 s' FROM pg_stat_replication WHERE application_name LIKE 'weir:"+j.life+":%'")
+		return err == nil && n
+	})
+	if got := j.confirmed(t); got != before {
+		t.Fatalf("confirmed %s without a committed epoch, was %s", got, before)
+	}
+	a.confirm(t, cut)
+	at, err := position.ParseLSN(cut.Position.Fields["lsn"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the epoch is confirmed", func() bool { return j.confirmed(t) == at })
+	a.stop()
+	a = j.start(t)
+	if got := a.take(t, 100); got[0].String() != "insert public.t id=2" || got[99].String() != "insert public.t id=101" {
+		t.Fatalf("rows after the epoch begin with %s and end with %s", got[0], got[99])
+	}
+}
+
+// O16: a blocked consumer stops no status message.
+func TestBlockedConsumerKeepsTheConnection(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, server, "public.*")
+	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY, v text)")
+	open := make(chan struct{})
+	blocked := make(chan struct{}, 1)
+	j.onEmit = func(*rows.Batch) {
+		select {
+		case blocked <- struct{}{}:
+		default:
+		}
+		<-open
+	}
+	a := j.start(t)
+	j.exec(t, "INSERT INTO t SELECT g, repeat('x', 500) FROM generate_series(1, 100000) g")
+	<-blocked
+	pid := func() string {
+		v, err := harness.Value[string](t.Context(), j.pg, j.database, "SELECT coalesce(string_agg(pid::text, ','), '') FROM pg_stat_replication WHERE application_name LIKE 'weir:"+j.life+":%'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	first := pid()
+	wait := time.NewTimer(8 * time.Second) // the server gives up after 5
+	<-wait.C
+	if now := pid(); first == "" || now != first {
+		t.Errorf("the walsender was %q, is %q", first, now)
+	}
+	close(open)
+	a.take(t, 100_000)
+}
+
+// O17: a slot that was dropped and made again has a gap before it.
+func TestSlotMadeAgain(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, server, "public.*")
+	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY)")
+	a := j.start(t)
+	j.exec(t, "INSERT INTO t VALUES (1)")
+	a.take(t, 1)
+	a.takeEpoch(t)
+	a.stop()
+	slot := j.slots(t)[0]
+	eventually(t, "the slot is free", func() bool {
+		return j.pg.Exec(t.Context(), j.database, "SELECT pg_drop_replication_slot('"+slot+"')") == nil
+	})
+	_, err := j.open(t.Context())
+	wantFault(t, err, "WEIR-PG-010")
+	j.exec(t, "INSERT INTO t VALUES (2)")
+	j.exec(t, "SELECT pg_create_logical_replication_slot('"+slot+"', 'pgoutput')")
+	_, err = j.open(t.Context())
+	wantFault(t, err, "WEIR-PG-017")
+	j.exec(t, "SELECT pg_drop_replication_slot('"+slot+"')")
+}
+
+// O18: a slot that has lost log is a final state, told before anything is read.
+func TestSlotLost(t *testing.T) {
+	t.Parallel()
+	pg := harness.StartPostgres(t, harness.PostgresConfig{Settings: map[string]string{
+		"max_slot_wal_keep_size": "1MB", "max_wal_size": "32MB", "min_wal_size": "32MB",
+	}})
+	j := newJob(t, pg, "public.*")
+	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE noise (v text)")
+	j.source.Tables = j.source.Tables[:0]
+	j.tables(t, "public.t")
+	a := j.start(t)
+	j.exec(t, "INSERT INTO t VALUES (1)")
+	a.take(t, 1)
+	a.takeEpoch(t)
+	a.stop()
+	for range 3 {
+		j.exec(t, "INSERT INTO noise SELECT repeat('x', 1000) FROM generate_series(1, 40000)")
+		if err := pg.Exec(t.Context(), "postgres", "SELECT pg_switch_wal()"); err != nil {
+			t.Fatal(err)
+		}
+		if err := pg.Exec(t.Context(), "postgres", "CHECKPOINT"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := j.open(t.Context())
+	f := wantFault(t, err, "WEIR-PG-009")
+	if !strings.Contains(f.Remedy, "pg_drop_replication_slot('weir_") {
+		t.Errorf("remedy is %q", f.Remedy)
+	}
+}
+
+// O14: the slot follows although the captured table is quiet, because idle epochs confirm what keepalives say.
+func TestIdleTableKeepsNoLog(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, server, "public.t")
+	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE noise (v text)")
+	a := j.start(t)
+	a.confirm(t, a.takeEpoch(t))
+	j.exec(t, "INSERT INTO noise SELECT repeat('x', 1000) FROM generate_series(1, 20000)")
+	written, err := harness.Value[string](t.Context(), j.pg, j.database, "SELECT pg_current_wal_insert_lsn()::text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := position.ParseLSN(written)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the slot follows", func() bool {
+		a.confirm(t, a.takeEpoch(t))
+		return j.confirmed(t) >= end
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.status.Input {
+		t.Error("what belongs to no captured table counts as input")
+	}
+}
+
+// A transaction that was cut goes on exactly where it was, in the middle of a statement, also a key change.
+func TestTornTransaction(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, server, "public.*")
+	j.cut, j.batch = 1000, 4<<10
+	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t SELECT g, repeat('x', 100) FROM generate_series(1, 30000) g")
+	a := j.start(t)
+	gate := make(chan struct{}, 1000)
+	j.onEmit = func(*rows.Batch) { <-gate }
+	for range 60 { // some thousands of rows pass
+		gate <- struct{}{}
+	}
+	j.exec(t, "UPDATE t SET id = id + 100000")
+	a.until(t, "the first rows", func() bool { return a.batches >= 60 })
+	go func() {
+		for range 100_000 {
+			select {
+			case gate <- struct{}{}:
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	cut := a.takeEpoch(t)
+	if !cut.Torn {
+		t.Fatalf("the cut at %s is not torn", cut.Position)
+	}
+	a.confirm(t, cut)
+	a.mu.Lock()
+	first := append([]change(nil), a.rows...)
+	a.mu.Unlock()
+	a.stop()
+	if n := len(first); n == 0 || n >= 60_000 {
+		t.Fatalf("%d rows before the cut", n)
+	}
+	// Rows emitted behind the cut belong to no epoch; the ordinal of the cut says how many came before it.
+	var ord int
+	if _, err := fmt.Sscan(cut.Position.Fields["ord"], &ord); err != nil {
+		t.Fatal(err)
+	}
+	first = first[:ord]
+	j.onEmit = nil
+	a = j.start(t)
+	rest := a.take(t, 60_000-len(first))
+	all := append(first, rest...)
+	for i, c := range all {
+		op, id := rows.OpDelete, i/2+1
+		if i%2 == 1 {
+			op, id = rows.OpInsert, id+100_000
+		}
+		if c.meta.Op != op || c.cells["id"] != fmt.Sprint(id) || c.meta.Ord != uint32(i) || c.meta.Txn != all[0].meta.Txn {
+			t.Fatalf("row %d (cut at %d) is %s %s, _ord %d", i, len(first), c.meta.Op, c.cells["id"], c.meta.Ord)
+		}
+	}
+	j.exec(t, "INSERT INTO t VALUES (1, 'next')")
+	wantRows(t, a.take(t, 1), "insert public.t id=1 v=next")
+}
+
+// A reader that was stopped holds the slot; its successor ends it. A stranger is left alone and named.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, server, "public.*")
+	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY)")
+	zombie := j.start(t)
+	j.exec(t, "INSERT INTO t VALUES (1)")
+	zombie.take(t, 1)
+	zombie.takeEpoch(t)
+	next := j.start(t)
+	j.exec(t, "INSERT INTO t VALUES (2)")
+	wantRows(t, next.take(t, 1), "insert public.t id=2")
+	zombie.failure(t)
+
+	// The zombie comes back: it must not take the slot from its successor.
+	next.takeEpoch(t)
+	j.fence -= 2
+	back, err := j.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.fence += 2
+	t.Cleanup(back.stop)
+	f := wantFault(t, back.failure(t), "WEIR-PG-011")
+	if !strings.Contains(f.Why, "weir:"+j.life+":db:") {
+		t.Errorf("the holder is not named: %s", f.Why)
+	}
+	j.exec(t, "INSERT INTO t VALUES (3)")
+	wantRows(t, next.take(t, 1), "insert public.t id=3")
+}
+
+// Before the first durable epoch each attempt has a slot of its own; the older ones go when an epoch is durable.
+func TestSlotsOfAttempts(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, server, "public.*")
+	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY)")
+	j.start(t).stop()
+	a := j.start(t)
+	if got := j.slots(t); len(got) != 2 {
+		t.Fatalf("slots are %q, want those of two attempts", got)
+	}
+	a.takeEpoch(t)
+	want := fmt.Sprintf("weir_shop_%s_2", j.life)
+	eventually(t, "the older slot is dropped", func() bool { got := j.slots(t); return len(got) == 1 && got[0] == want })
+	a.stop()
+	for range 2 { // Release is idempotent
+		if err := release(t, j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err := harness.Value[int](t.Context(), j.pg, j.database, "SELECT (SELECT count(*) FROM pg_publication) + (SELECT count(*) FROM pg_replication_slots WHERE database = current_database())")
+	if err != nil || left != 0 {
+		t.Errorf("%d slots and publications are left, %v", left, err)
+	}
+}
+
+// What the user made is used and never dropped.
+func TestGivenSlotAndPublication(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, server, "public.t")
+	j.source.Slot, j.source.Publication = "given_slot", "given"
+	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE u (id int PRIMARY KEY); CREATE PUBLICATION given FOR ALL TABLES")
+	j.exec(t, "SELECT pg_create_logical_replication_slot('given_slot', 'pgoutput')")
+	t.Cleanup(func() {
+		eventually(t, "the slot is free", func() bool {
+			return j.pg.Exec(context.Background(), j.database, "SELECT pg_drop_replication_slot('given_slot')") == nil
+		})
+	})
+	j.exec(t, "INSERT INTO t VALUES (1); INSERT INTO u VALUES (1); INSERT INTO t VALUES (2)")
+	a := j.start(t)
+	got := a.take(t, 2)
+	wantRows(t, got, "insert public.t id=1", "insert public.t id=2")
+	a.takeEpoch(t)
+	a.stop()
+	if err := release(t, j); err != nil {
+		t.Fatal(err)
+	}
+	if got := j.slots(t); len(got) != 1 {
+		t.Errorf("slots are %q", got)
+	}
+}
+
+func TestSlotDroppedWhileRunning(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, server, "public.*")
+	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY)")
+	a := j.start(t)
+	a.takeEpoch(t)
+	slot := j.slots(t)[0]
+	eventually(t, "the slot is dropped", func() bool {
+		j.exec(t, "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '"+slot+"'")
+		return j.pg.Exec(t.Context(), j.database, "SELECT pg_drop_replication_slot('"+slot+"')") == nil
+	})
+	if err := a.failure(t); err == nil {
+		t.Fatal("the attempt goes on without its slot")
+	}
+	a.stop()
+	_, err := j.open(t.Context())
+	wantFault(t, err, "WEIR-PG-010")
+}
+
+// A drain ends at what the server held when it was asked for, also when nothing is ever written again.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, server, "public.*")
+	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY)")
+	a := j.start(t)
+	j.exec(t, "INSERT INTO t SELECT generate_series(1, 5000)")
+	a.call(t.Context(), func() {
+		if err := a.reader.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	a.until(t, "the end", func() bool { return a.status.Drained })
+	a.take(t, 5000)
+	j.exec(t, "INSERT INTO t VALUES (0)")
+	cut := a.takeEpoch(t)
+	a.until(t, "the end", func() bool { return a.status.Drained })
+	a.mu.Lock()
+	n := len(a.rows)
+	a.mu.Unlock()
+	if n != 0 {
+		t.Errorf("%d rows after the end", n)
+	}
+	a.stop()
+	a = j.start(t)
+	wantRows(t, a.take(t, 1), "insert public.t id=0")
+	_ = cut
+}
+
+// A server that stops is not held up by what has not been confirmed.
+func TestServerStopsAndComesBack(t *testing.T) {
+	t.Parallel()
+	pg := harness.StartPostgres(t, harness.PostgresConfig{})
+	j := newJob(t, pg, "public.*")
+	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY)")
+	a := j.start(t)
+	j.exec(t, "INSERT INTO t VALUES (1)")
+	a.take(t, 1)
+	a.takeEpoch(t)
+	j.exec(t, "INSERT INTO t VALUES (2)")
+	a.take(t, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := pg.Stop(ctx); err != nil {
+		t.Fatalf("stop the server with an unconfirmed row: %v", err)
+	}
+	wantFault(t, a.failure(t), "WEIR-PG-024")
+	a.stop()
+	_, err := j.open(t.Context())
+	wantFault(t, err, "WEIR-PG-001")
+	if err := pg.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a = j.start(t)
+	wantRows(t, a.take(t, 1), "insert public.t id=2")
+}
+
+// A frozen server is found out and reported as a broken connection.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, server, "public.*")
+	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY)")
+	a := j.start(t)
+	j.exec(t, "INSERT INTO t VALUES (1), (2)")
+	a.take(t, 2)
+	a.takeEpoch(t)
+	eventually(t, "the head is observed and reached", func() bool {
+		r := a.reader.Report()
+		head, ok := r.Head.Get()
+		consumed, _ := r.Consumed.Get()
+		return ok && len(r.Tables) == 1 && consumed.Fields["lsn"] >= head.Position.Fields["lsn"]
+	})
+	r := a.reader.Report()
+	if n, _ := r.Rows.Get(); n != 2 {
+		t.Errorf("%d rows are reported", n)
+	}
+	if at, ok := r.LastEvent.Get(); !ok || time.Since(at) > time.Minute {
+		t.Errorf("the last event is reported as %v, %t", at, ok)
+	}
+	if n, ok := r.RetainedBytes.Get(); !ok || n < 0 {
+		t.Errorf("retained bytes are reported as %d, %t", n, ok)
+	}
+}
