@@ -16,7 +16,7 @@ const benchSize = 128 << 10
 func BenchmarkChannel(b *testing.B) {
 	_, c := mesh(b)
 	createData(b, c, "shop", 1)
-	r := receiver(b, c, "shop", 1, writer)
+	r := receiver(b, c, writer)
 	p := publisher(b, c, bus.PublisherConfig{MaxInFlight: 64, MaxInFlightBytes: 4 << 20})
 	subject, data := bus.DataSubject("shop", 1, writer, reader), make([]byte, benchSize)
 	h := bus.Header{"Weir-V": {"1"}, "Weir-Kind": {"rows"}, "Weir-Fence": {"1"}, "Weir-Epoch": {"1"}, "Weir-Seq": {"1"}}

@@ -21,7 +21,7 @@ func TestRowsArriveInOrder(t *testing.T) {
 	t.Parallel()
 	_, c := mesh(t)
 	createData(t, c, "shop", 1)
-	r := receiver(t, c, "shop", 1, writer)
+	r := receiver(t, c, writer)
 	p := publisher(t, c, bus.PublisherConfig{MaxInFlight: 64})
 	// More than the default of 1000 unacknowledged messages: with it the barrier behind them would never arrive.
 	const n = 3000
@@ -80,7 +80,7 @@ func TestBiggestMessagesArrive(t *testing.T) {
 	t.Parallel()
 	_, c := mesh(t)
 	createData(t, c, "shop", 1)
-	r := receiver(t, c, "shop", 1, writer)
+	r := receiver(t, c, writer)
 	p := publisher(t, c, bus.PublisherConfig{MaxInFlightBytes: 1 << 30})
 	subject := bus.DataSubject("shop", 1, writer, reader)
 	sizes := []int{100, 3 << 20, int(c.MaxPayload()), 5 << 20, int(c.MaxPayload()), 1}
@@ -232,7 +232,7 @@ func TestReceiverNoticesTheEnd(t *testing.T) {
 			t.Parallel()
 			s, c := mesh(t)
 			createData(t, c, "shop", 1)
-			r := receiver(t, c, "shop", 1, writer)
+			r := receiver(t, c, writer)
 			got := make(chan error, 1)
 			go func() {
 				var err error
@@ -259,10 +259,10 @@ func TestReceiverRefusesStreamMadeAnew(t *testing.T) {
 	t.Parallel()
 	s, c := mesh(t)
 	createData(t, c, "shop", 1)
-	r := receiver(t, c, "shop", 1, writer)
+	r := receiver(t, c, writer)
 	s.Restart()
 	waitUntil(t, func() bool { return c.CreateData(t.Context(), bus.DataConfig{Job: "shop", Fence: 1}) == nil })
-	receiver(t, c, "shop", 1, writer)
+	receiver(t, c, writer)
 	var err error
 	for err == nil || errors.Is(err, bus.ErrStalled) {
 		_, err = r.Next(within(t, patience))
@@ -319,7 +319,7 @@ func TestManyReceiversShareConnections(t *testing.T) {
 	p := publisher(t, c, bus.PublisherConfig{})
 	const n = 8
 	for i := range n {
-		r := receiver(t, c, "shop", 1, plan.SubtaskID{Vertex: "out", Index: i})
+		r := receiver(t, c, plan.SubtaskID{Vertex: "out", Index: i})
 		subject := bus.DataSubject("shop", 1, plan.SubtaskID{Vertex: "out", Index: i}, reader)
 		if _, err := p.Publish(t.Context(), subject, nil, fmt.Append(nil, i)); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,9 +25,7 @@ func (c *Conn) EnsureDLQ(ctx context.Context, job string, maxBytes int64, replic
 // letters there, which is success.
 func (c *Conn) PutDeadLetter(ctx context.Context, subject string, h Header, data []byte) error {
 	m := &nats.Msg{Subject: subject, Header: nats.Header{hdrExpectLast: {"0"}}, Data: data}
-	for k, v := range h {
-		m.Header[k] = v
-	}
+	maps.Copy(m.Header, h)
 	if _, err := c.ctl.store(ctx, m); err != nil && !errors.Is(err, ErrConflict) {
 		return fmt.Errorf("put dead letter %s: %w", subject, c.denied.explain(err, subject))
 	}

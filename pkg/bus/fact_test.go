@@ -45,6 +45,7 @@ func TestFacts(t *testing.T) {
 func TestFactsAge(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, _ *meshtest.Server, c *bus.Conn) {
+		t.Helper()
 		if err := c.PutFact(t.Context(), bus.AckSubject("shop", 1, "ready", reader), nil, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -22,6 +22,7 @@ import (
 func disturbed(t *testing.T, f func(t *testing.T, l *meshtest.Link, good, bad *bus.Conn)) {
 	t.Helper()
 	bubble(t, func(t *testing.T, s *meshtest.Server, good *bus.Conn) {
+		t.Helper()
 		l := meshtest.NewLink(s)
 		bad := connectAs(t, bus.Options{Name: "bad", InProcess: l})
 		defer bad.Close()
@@ -33,6 +34,7 @@ func disturbed(t *testing.T, f func(t *testing.T, l *meshtest.Link, good, bad *b
 func TestSwapOfUnknownResult(t *testing.T) {
 	t.Parallel()
 	disturbed(t, func(t *testing.T, l *meshtest.Link, good, bad *bus.Conn) {
+		t.Helper()
 		b, g := bucket(t, bad, bus.RegistryBucket), bucket(t, good, bus.RegistryBucket)
 		rev, err := b.Create(t.Context(), bus.HeadKey("a"), []byte("1"))
 		if err != nil {
@@ -57,6 +59,7 @@ func TestSwapOfUnknownResult(t *testing.T) {
 func TestSwapStoredAfterItsTimeout(t *testing.T) {
 	t.Parallel()
 	disturbed(t, func(t *testing.T, l *meshtest.Link, good, bad *bus.Conn) {
+		t.Helper()
 		b, g := bucket(t, bad, bus.RegistryBucket), bucket(t, good, bus.RegistryBucket)
 		l.HoldRequests()
 		if _, err := b.Create(within(t, time.Second), bus.HeadKey("a"), nil); !errors.Is(err, bus.ErrUnknown) {
@@ -77,6 +80,7 @@ func TestSwapStoredAfterItsTimeout(t *testing.T) {
 func TestRequestEndsWithItsConnection(t *testing.T) {
 	t.Parallel()
 	disturbed(t, func(t *testing.T, l *meshtest.Link, _, bad *bus.Conn) {
+		t.Helper()
 		b := bucket(t, bad, bus.RegistryBucket)
 		l.HoldReplies()
 		got := make(chan error, 1)
@@ -97,6 +101,7 @@ func TestRequestEndsWithItsConnection(t *testing.T) {
 func TestPublisherAckTimeout(t *testing.T) {
 	t.Parallel()
 	disturbed(t, func(t *testing.T, l *meshtest.Link, good, bad *bus.Conn) {
+		t.Helper()
 		createData(t, good, "shop", 1)
 		p := publisher(t, bad, bus.PublisherConfig{MaxInFlight: 2, AckTimeout: 4 * time.Second})
 		defer p.Close()
@@ -129,6 +134,7 @@ func TestPublisherAckTimeout(t *testing.T) {
 func TestPublisherReportsProgress(t *testing.T) {
 	t.Parallel()
 	disturbed(t, func(t *testing.T, l *meshtest.Link, good, bad *bus.Conn) {
+		t.Helper()
 		createData(t, good, "shop", 1)
 		p := publisher(t, bad, bus.PublisherConfig{})
 		defer p.Close()
@@ -155,8 +161,9 @@ func TestPublisherReportsProgress(t *testing.T) {
 func TestReceiverSurvivesSilence(t *testing.T) {
 	t.Parallel()
 	disturbed(t, func(t *testing.T, l *meshtest.Link, good, bad *bus.Conn) {
+		t.Helper()
 		createData(t, good, "shop", 1)
-		r := receiver(t, bad, "shop", 1, writer)
+		r := receiver(t, bad, writer)
 		defer r.Close()
 		p := publisher(t, good, bus.PublisherConfig{})
 		defer p.Close()
@@ -187,8 +194,9 @@ func TestReceiverSurvivesSilence(t *testing.T) {
 func TestReceiverNoticesLostDelivery(t *testing.T) {
 	t.Parallel()
 	disturbed(t, func(t *testing.T, l *meshtest.Link, good, bad *bus.Conn) {
+		t.Helper()
 		createData(t, good, "shop", 1)
-		r := receiver(t, bad, "shop", 1, writer)
+		r := receiver(t, bad, writer)
 		defer r.Close()
 		p := publisher(t, good, bus.PublisherConfig{})
 		defer p.Close()
@@ -214,8 +222,9 @@ func TestReceiverNoticesLostDelivery(t *testing.T) {
 func TestReceiverSurvivesReconnect(t *testing.T) {
 	t.Parallel()
 	disturbed(t, func(t *testing.T, l *meshtest.Link, good, bad *bus.Conn) {
+		t.Helper()
 		createData(t, good, "shop", 1)
-		r := receiver(t, bad, "shop", 1, writer)
+		r := receiver(t, bad, writer)
 		defer r.Close()
 		p := publisher(t, good, bus.PublisherConfig{})
 		defer p.Close()
@@ -238,6 +247,7 @@ func TestReceiverSurvivesReconnect(t *testing.T) {
 func TestWatchDoesNotGoStale(t *testing.T) {
 	t.Parallel()
 	disturbed(t, func(t *testing.T, l *meshtest.Link, good, bad *bus.Conn) {
+		t.Helper()
 		w := bucket(t, bad, bus.RegistryBucket).Watch(t.Context(), bus.HeadPattern)
 		defer w.Close()
 		expect(t, w, bus.CaughtUp, "")

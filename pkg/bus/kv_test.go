@@ -244,6 +244,7 @@ func afterResync(t testing.TB, w *bus.Watch, key string) {
 func TestLease(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, _ *meshtest.Server, c *bus.Conn) {
+		t.Helper()
 		const ttl = 3 * time.Second
 		b := bucket(t, c, bus.LeasesBucket)
 		w := b.Watch(t.Context(), bus.LeaderKey)

@@ -103,7 +103,7 @@ func (l *link) keep(ctx context.Context, s *session) {
 			l.ended(s)
 			return
 		}
-		l.log.Warn("connection lost", "error", fmt.Sprint(s.nc.LastError()))
+		l.log.WarnContext(ctx, "connection lost", "error", fmt.Sprint(s.nc.LastError()))
 		for attempt := 1; ; attempt++ {
 			if !pause(ctx, reconnectDelay(attempt)) {
 				return
@@ -114,10 +114,10 @@ func (l *link) keep(ctx context.Context, s *session) {
 				break
 			}
 			if attempt == 1 || attempt%32 == 0 {
-				l.log.Debug("cannot reconnect", "attempt", attempt, "error", err.Error())
+				l.log.DebugContext(ctx, "cannot reconnect", "attempt", attempt, "error", err.Error())
 			}
 		}
-		l.log.Info("connection back", "server", s.nc.ConnectedServerName())
+		l.log.InfoContext(ctx, "connection back", "server", s.nc.ConnectedServerName())
 		if l.back != nil {
 			l.back()
 		}

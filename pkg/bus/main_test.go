@@ -88,9 +88,10 @@ func publisher(t testing.TB, c *bus.Conn, cfg bus.PublisherConfig) *bus.Publishe
 	return p
 }
 
-func receiver(t testing.TB, c *bus.Conn, job string, f fence.Token, at plan.SubtaskID) *bus.Receiver {
+// receiver reads the channels into a subtask of the first attempt of the job "shop".
+func receiver(t testing.TB, c *bus.Conn, at plan.SubtaskID) *bus.Receiver {
 	t.Helper()
-	r, err := c.OpenReceiver(t.Context(), bus.ReceiverConfig{Job: job, Fence: f, Subtask: at})
+	r, err := c.OpenReceiver(t.Context(), bus.ReceiverConfig{Job: "shop", Fence: 1, Subtask: at})
 	if err != nil {
 		t.Fatalf("open receiver: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -161,9 +162,7 @@ func (l *link) subjects(ctx context.Context, stream, filter string) (map[string]
 			return nil, err
 		}
 		before := len(all)
-		for s, n := range page.State.Subjects {
-			all[s] = n
-		}
+		maps.Copy(all, page.State.Subjects)
 		if len(all) >= page.Total || len(all) == before {
 			return all, nil
 		}

@@ -104,9 +104,9 @@ func (c *Conn) watch(ctx context.Context, spec watchSpec) *Watch {
 			}
 			if opened {
 				attempt = 1
-				c.log.Debug("watch starts again", "stream", spec.stream, "filter", spec.filter, "error", err.Error())
+				c.log.DebugContext(ctx, "watch starts again", "stream", spec.stream, "filter", spec.filter, "error", err.Error())
 			} else if attempt == 5 {
-				c.log.Warn("watch cannot be opened", "stream", spec.stream, "filter", spec.filter, "error", err.Error())
+				c.log.WarnContext(ctx, "watch cannot be opened", "stream", spec.stream, "filter", spec.filter, "error", err.Error())
 			}
 			if !deliver(ctx, w.updates, Update{Kind: Resync, Err: err}) || !pause(ctx, reconnectDelay(attempt)) {
 				return
@@ -230,10 +230,11 @@ func (c *Conn) collect(ctx context.Context, spec watchSpec) ([]Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
 	updates := make(chan Update, watchBatch)
-	failed := make(chan error, 1)
+	var failure error
+	ended := make(chan struct{})
 	go func() {
-		_, err := c.watchOnce(ctx, spec, updates)
-		failed <- err
+		defer close(ended)
+		_, failure = c.watchOnce(ctx, spec, updates)
 	}()
 	found := make(map[string]Entry)
 	for {
@@ -246,7 +247,7 @@ func (c *Conn) collect(ctx context.Context, spec watchSpec) ([]Entry, error) {
 				delete(found, u.Entry.Key)
 			case CaughtUp:
 				cancel()
-				<-failed
+				<-ended
 				es := make([]Entry, 0, len(found))
 				for _, e := range found {
 					es = append(es, e)
@@ -255,8 +256,8 @@ func (c *Conn) collect(ctx context.Context, spec watchSpec) ([]Entry, error) {
 				return es, nil
 			case Resync:
 			}
-		case err := <-failed:
-			return nil, foreign(err)
+		case <-ended:
+			return nil, foreign(failure)
 		}
 	}
 }
