@@ -35,14 +35,14 @@ func (k Kind) OnChannel() bool {
 	switch k {
 	case Rows, Barrier, Watermark, Status, End:
 		return true
-	case Ready, Ack, Committed, Input, Drained, Failed:
+	case Ready, Ack, Committed, Input, Drained, Failed, Released:
 	}
 	return false
 }
 
 func (k Kind) valid() bool {
 	switch k {
-	case Rows, Barrier, Watermark, Status, End, Ready, Ack, Committed, Input, Drained, Failed:
+	case Rows, Barrier, Watermark, Status, End, Ready, Ack, Committed, Input, Drained, Failed, Released:
 		return true
 	}
 	return false

@@ -40,6 +40,7 @@ func samples() map[string]Envelope {
 		"committed": {Kind: Committed, Fence: 17, Epoch: 42, Payload: []byte(`{"fence":17,"subtask":"pg_commit-0"}`)},
 		"input":     {Kind: Input, Fence: 17, Payload: []byte(`{"fence":17,"subtask":"db-0","after":41}`)},
 		"drained":   {Kind: Drained, Fence: 17, Payload: []byte(`{"fence":17,"subtask":"db-0"}`)},
+		"released":  {Kind: Released, Fence: 17, Payload: []byte(`{"fence":17,"node":"n1"}`)},
 		"failed":    {Kind: Failed, Fence: 17, Payload: []byte(`{"fence":17,"subtask":"db-0","class":"bug"}`)},
 	}
 }

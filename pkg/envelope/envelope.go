@@ -29,6 +29,8 @@ const (
 	Input     Kind = "input"
 	Drained   Kind = "drained"
 	Failed    Kind = "failed"
+	// Released is a process's answer to the hand-over of clean-up.
+	Released Kind = "released"
 )
 
 // Envelope is one message of the mesh: text headers a person can read with the NATS CLI, and a payload.

@@ -181,7 +181,7 @@ func (l *leader) await(ctx context.Context, kind envelope.Kind, n int, e epoch.I
 var errSlow = errors.New("not all facts in time")
 
 // epochTimeout is the script's deadline of an epoch.
-const epochTimeout = 20 * time.Second
+const epochTimeout = 40 * time.Second
 
 // gather is await without the end of the test.
 func (l *leader) gather(ctx context.Context, kind envelope.Kind, n int, e epoch.ID) (map[plan.SubtaskID]json.RawMessage, error) {

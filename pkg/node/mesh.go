@@ -1,0 +1,67 @@
+package node
+
+import (
+	"context"
+
+	"weir.dev/weir/pkg/bus"
+	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/registry"
+	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/pkg/task"
+)
+
+// Heads reads head records.
+type Heads interface {
+	// Watch follows the heads of all jobs until stop is called; it may miss any of them.
+	Watch(ctx context.Context) (updates <-chan bus.Update, stop func())
+	// Heads reads all heads as one snapshot.
+	Heads(ctx context.Context, names ...string) (map[string]job.View, error)
+	// Head reads one; a missing record is a view with a nil head.
+	Head(ctx context.Context, name string) (job.View, error)
+}
+
+// Records reads what heads name.
+type Records interface {
+	Plan(ctx context.Context, ref job.PlanRef) (*plan.Deployment, error)
+	Spec(ctx context.Context, name, digest string) (*spec.Job, error)
+	Manifest(ctx context.Context, name string, ref epoch.Ref) (*epoch.Manifest, error)
+}
+
+// Mesh is what a node needs of the bus, in parts between which tests put faults.
+type Mesh struct {
+	Bus     task.Bus
+	States  task.States
+	Facts   task.Facts
+	Heads   Heads
+	Records Records
+}
+
+// meshOn is the real mesh.
+func meshOn(conn *bus.Conn, reg *registry.Registry) Mesh {
+	return Mesh{
+		Bus: task.Conn{Conn: conn}, States: task.Conn{Conn: conn}, Facts: conn,
+		Heads: heads{reg}, Records: reg,
+	}
+}
+
+// heads adds to the registry a watch without its handle.
+type heads struct{ *registry.Registry }
+
+func (h heads) Watch(ctx context.Context) (<-chan bus.Update, func()) {
+	w := h.WatchHeads(ctx)
+	return w.Updates(), w.Close
+}
+
+// records is what subtasks read, with the views of heads reduced to heads.
+type records struct{ m Mesh }
+
+func (r records) Head(ctx context.Context, name string) (*job.Head, error) {
+	v, err := r.m.Heads.Head(ctx, name)
+	return v.Head, err
+}
+
+func (r records) Manifest(ctx context.Context, name string, ref epoch.Ref) (*epoch.Manifest, error) {
+	return r.m.Records.Manifest(ctx, name, ref)
+}

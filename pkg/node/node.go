@@ -1,0 +1,230 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"weir.dev/weir/pkg/bus"
+	"weir.dev/weir/pkg/config"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/registry"
+	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/source"
+	"weir.dev/weir/pkg/telemetry"
+)
+
+// Config is a node's configuration. Fields are required unless they say otherwise.
+type Config struct {
+	// Node is the name of the lease; two services of one process need two names.
+	Node string
+	// Slots is how many subtasks the node takes; zero means 64.
+	Slots int
+	// Lease is the time to live of leases in this mesh: 3 s on one server, 12 s on a cluster.
+	Lease time.Duration
+	// Version is shown to people. Optional.
+	Version string
+	// HTTP is the address of the process's HTTP interface, for people. Optional.
+	HTTP string
+	// Sources and Sinks are the connectors that this node offers, by the type's word in specs.
+	Sources map[string]source.Connector
+	Sinks   map[string]sink.Connector
+	// Lookup resolves references on this node.
+	Lookup config.Lookup
+	Logger *slog.Logger
+	// Ready is called each time the node has taken its lease and follows the heads. Optional.
+	Ready func()
+	// Between puts something between the node and the mesh; tests put faults there. Optional.
+	Between func(Mesh) Mesh
+}
+
+func (c Config) withDefaults() Config {
+	if c.Slots <= 0 {
+		c.Slots = 64
+	}
+	if c.Ready == nil {
+		c.Ready = func() {}
+	}
+	if c.Between == nil {
+		c.Between = func(m Mesh) Mesh { return m }
+	}
+	return c
+}
+
+// capabilities lists what the node offers, in order.
+func (c Config) capabilities() []string {
+	var all []string
+	for kind := range c.Sources {
+		all = append(all, plan.SourceCapability(kind))
+	}
+	for kind := range c.Sinks {
+		all = append(all, plan.SinkCapability(kind))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Pauses of a node that waits for the mesh.
+const (
+	waitSoon = 100 * time.Millisecond
+	waitLate = 2 * time.Second
+	// goodbye bounds giving the lease back.
+	goodbye = 2 * time.Second
+)
+
+// Run hosts subtasks until ctx ends. It waits for the registry, which a coordinator makes. A lost lease is no end: the
+// node stops its subtasks and comes back as another incarnation.
+func Run(ctx context.Context, conn *bus.Conn, cfg Config) error {
+	cfg = cfg.withDefaults()
+	log := cfg.Logger.With(telemetry.KeyNode, cfg.Node)
+	reg, err := openRegistry(ctx, conn, cfg.Lease, log)
+	if err != nil {
+		return err
+	}
+	stop, err := conn.ServePing(cfg.Node, semver(cfg.Version), map[string]string{"node": cfg.Node})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stop() }() // the connection is closing; there is nobody to tell
+	for {
+		err := session(ctx, conn, reg, cfg, log)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, registry.ErrLeaseLost):
+			log.WarnContext(ctx, "lease lost, all subtasks stopped", telemetry.KeyError, err)
+		default:
+			return err
+		}
+	}
+}
+
+// openRegistry waits until the buckets are there.
+func openRegistry(ctx context.Context, conn *bus.Conn, ttl time.Duration, log *slog.Logger) (*registry.Registry, error) {
+	for pause, told := waitSoon, false; ; pause = min(2*pause, waitLate) {
+		reg, err := registry.Open(ctx, conn, ttl)
+		if err == nil {
+			return reg, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if errors.Is(err, bus.ErrDenied) {
+			return nil, fmt.Errorf("open registry: %w", err)
+		}
+		if !told {
+			told = true
+			log.InfoContext(ctx, "waiting for a coordinator to make the registry", telemetry.KeyError, err)
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// session is the life of one incarnation: from taking the lease to losing it.
+func session(ctx context.Context, conn *bus.Conn, reg *registry.Registry, cfg Config, log *slog.Logger) error {
+	me := job.NodeLease{
+		Node: cfg.Node, Incarnation: incarnation(), Capabilities: cfg.capabilities(), Slots: cfg.Slots,
+		Version: cfg.Version, HTTP: cfg.HTTP, Started: time.Now().UTC(),
+	}
+	lease, err := acquire(ctx, reg, me, log)
+	if err != nil {
+		return err
+	}
+	log = log.With("incarnation", me.Incarnation)
+	log.InfoContext(ctx, "node has joined the mesh", "capabilities", me.Capabilities, "slots", me.Slots)
+	held, cancel := context.WithCancelCause(ctx)
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		keep(held, lease, cancel, log)
+	}()
+	n := newNode(cfg, me, cfg.Between(meshOn(conn, reg)), conn, log)
+	n.run(held)
+	err = context.Cause(held)
+	cancel(err)
+	<-kept
+	if !errors.Is(err, registry.ErrLeaseLost) {
+		// A successor need not wait for the lease to expire. When this fails, it waits.
+		bye, done := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+		defer done()
+		if err := lease.Release(bye); err != nil {
+			log.WarnContext(bye, "lease not given back, it will expire", telemetry.KeyError, err)
+		}
+	}
+	return err
+}
+
+// acquire waits for the name: an earlier process with it may not have expired yet.
+func acquire(ctx context.Context, reg *registry.Registry, me job.NodeLease, log *slog.Logger) (*registry.Lease, error) {
+	for pause, since := waitSoon, time.Now(); ; pause = min(2*pause, waitLate) {
+		l, err := reg.AcquireNode(ctx, me)
+		if err == nil {
+			return l, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if errors.Is(err, bus.ErrConflict) && time.Since(since) > 5*reg.TTL() {
+			return nil, fault.Wrap(err, fault.RegNodeTwice, me.Node, "another process renews the lease of this name")
+		}
+		log.DebugContext(ctx, "lease not taken yet", telemetry.KeyError, err)
+		if err := sleep(ctx, min(pause, reg.TTL()/3)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// retryRenewal is the pause after a renewal that failed.
+const retryRenewal = 50 * time.Millisecond
+
+// keep renews the lease a third of its time to live after the sending of the last renewal, and ends the session when the
+// lease is lost or may be (N1).
+func keep(ctx context.Context, l *registry.Lease, lost context.CancelCauseFunc, log *slog.Logger) {
+	for {
+		next := time.Until(l.Until()) - 2*l.Interval()
+		if err := sleep(ctx, max(next, retryRenewal)); err != nil {
+			return
+		}
+		err := l.Renew(ctx, nil)
+		switch {
+		case err == nil:
+			continue
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, registry.ErrLeaseLost):
+			lost(err)
+			return
+		case !time.Now().Before(l.Until()):
+			lost(fmt.Errorf("%w: not renewed in time: %w", registry.ErrLeaseLost, err))
+			return
+		}
+		log.WarnContext(ctx, "lease not renewed, trying again", telemetry.KeyError, err)
+	}
+}
+
+func incarnation() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// sleep waits, but not longer than ctx lives.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,71 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"weir.dev/weir/pkg/app"
+	"weir.dev/weir/pkg/bus"
+	"weir.dev/weir/pkg/config"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/source"
+	"weir.dev/weir/pkg/telemetry"
+)
+
+// Settings are what every service that hosts subtasks can be told.
+type Settings struct {
+	// Slots bounds the subtasks of this process; raise it on a large machine, lower it to spread a job.
+	Slots int `yaml:"slots" min:"1" max:"1024" doc:"Most subtasks that this process takes."`
+	// Lease is the coordinator's lease: 3 s on one server, 12 s on a cluster.
+	Lease config.Duration `yaml:"lease" min:"1s" max:"5m" doc:"Age at which a lease that is not renewed expires; the same as the coordinator's."`
+}
+
+// DefaultSettings are those for one server.
+func DefaultSettings() Settings {
+	return Settings{Slots: 64, Lease: config.Duration(3 * time.Second)}
+}
+
+// Offer is what a service brings to the mesh.
+type Offer struct {
+	Sources map[string]source.Connector
+	Sinks   map[string]sink.Connector
+}
+
+// Serve is the whole of a service that hosts subtasks: it connects, waits for a coordinator, hosts what it offers and
+// tells the process around it how it is. It returns when ctx ends.
+func Serve(ctx context.Context, env app.Env, s Settings, offer Offer) error {
+	conn, err := connect(ctx, env.Bus, env)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer env.Health.Ready("bus", func() error {
+		if !conn.Connected() {
+			return errors.New("not connected")
+		}
+		return nil
+	})()
+	return Run(ctx, conn, Config{
+		Node: env.Node, Slots: s.Slots, Lease: s.Lease.Std(), Version: app.Version(),
+		Sources: offer.Sources, Sinks: offer.Sinks,
+		Lookup: env.Lookup, Logger: env.Telemetry.Logger, Ready: env.Ready,
+	})
+}
+
+// connect waits for the bus as long as ctx allows; wrong credentials and the like are not waited for.
+func connect(ctx context.Context, o bus.Options, env app.Env) (*bus.Conn, error) {
+	for told := false; ; told = true {
+		conn, err := bus.Connect(ctx, o)
+		if err == nil || fault.ClassOf(err) != fault.Transient {
+			return conn, err
+		}
+		if !told {
+			env.Telemetry.Logger.WarnContext(ctx, "waiting for the bus", telemetry.Err(err))
+		}
+		if err := sleep(ctx, waitLate); err != nil {
+			return nil, err
+		}
+	}
+}
