@@ -100,3 +100,16 @@ func (s *Server) Stop() {
 	s.s.Shutdown()
 	s.s.WaitForShutdown()
 }
+
+// Loopback reports whether nobody outside this machine can reach a server on this address.
+func Loopback(listen string) bool {
+	if listen == "" {
+		return true
+	}
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

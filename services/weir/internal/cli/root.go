@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/services/weir/internal/datadir"
+)
+
+// Std are the streams of a run.
+type Std struct {
+	Out, Err io.Writer
+}
+
+// settings are the flags every command has.
+type settings struct {
+	std     Std
+	nats    string
+	creds   string
+	dataDir string
+	json    bool
+}
+
+func (s *settings) out() output { return output{w: s.std.Out, json: s.json} }
+
+// Run executes one command line and returns its exit code, see docs/errors.md.
+func Run(ctx context.Context, args []string, std Std) int {
+	s := &settings{std: std}
+	root := newRoot(s)
+	root.SetArgs(args)
+	root.SetOut(std.Out)
+	root.SetErr(std.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return fault.ExitOK
+	}
+	if code, ok := errors.AsType[exited](err); ok {
+		return int(code)
+	}
+	if _, ok := errors.AsType[*fault.Error](err); !ok && isUsage(err) {
+		err = fault.Wrap(err, fault.CLIUsage, strings.Join(args, " "), err.Error(), "command", usedCommand(root, args))
+	}
+	output{w: std.Err, json: s.json}.fail(err)
+	return fault.ExitCode(err)
+}
+
+func newRoot(s *settings) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "weir",
+		Short:         "Exactly-once data movement on NATS JetStream",
+		Long:          "Weir reads database logs and delivers every committed change, in order and once.\nStart with `weir quickstart`, or `weir up JOB.yaml`.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&s.nats, "nats", "", "NATS server of the mesh (default: $NATS_URL, else the running `weir up` of --data-dir)")
+	f.StringVar(&s.creds, "creds", os.Getenv("NATS_CREDS"), "NATS credentials file (default: $NATS_CREDS)")
+	f.StringVar(&s.dataDir, "data-dir", datadir.Default, "directory of `weir up`")
+	f.BoolVar(&s.json, "json", false, "answer as one JSON object")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddGroup(
+		&cobra.Group{ID: "run", Title: "Run:"},
+		&cobra.Group{ID: "jobs", Title: "Jobs:"},
+		&cobra.Group{ID: "look", Title: "Look inside:"},
+	)
+	root.AddCommand(
+		upCommand(s), serveCommand(s), quickstartCommand(s),
+		validateCommand(s), schemaCommand(s), jobCommand(s), statusCommand(s),
+		epochsCommand(s), tailCommand(s), busCommand(s), versionCommand(s),
+	)
+	return root
+}
+
+// usageError is an error about the command line itself.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// isUsage tells cobra's own complaints, which have no type, from errors of a command: commands of this package return
+// coded errors for everything a user can cause.
+func isUsage(err error) bool {
+	if _, ok := errors.AsType[usageError](err); ok {
+		return true
+	}
+	text := err.Error()
+	for _, prefix := range []string{"unknown command", "unknown flag", "unknown shorthand", "accepts ", "requires ", "required flag", "invalid argument"} {
+		if strings.HasPrefix(text, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func usedCommand(root *cobra.Command, args []string) string {
+	if c, _, err := root.Find(args); err == nil {
+		return c.CommandPath()
+	}
+	return root.Name()
+}

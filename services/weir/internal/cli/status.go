@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/pkg/report"
+	"weir.dev/weir/services/weir/internal/control"
+)
+
+func statusCommand(s *settings) *cobra.Command {
+	var waitFor string
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use:   "status [NAME]",
+		Short: "How far a job is, each number with its accuracy, and what keeps it from moving",
+		Long: "With --wait-for the command waits until the job is running, caught-up (everything that was in the source when " +
+			"the command began is committed at every sink) or finished. Exit code 5 when the time runs out.",
+		Example: "  weir status shop\n  weir status shop --wait-for caught-up --timeout 60s",
+		GroupID: "look",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: s.with(func(ctx context.Context, c session, args []string) error {
+			if len(args) == 0 {
+				if waitFor != "" {
+					return fault.New(fault.CLIUsage, "--wait-for", "needs the name of a job", "command", "weir status")
+				}
+				return s.showAll(ctx, c)
+			}
+			if waitFor != "" {
+				wait, cancel := context.WithTimeout(ctx, timeout)
+				defer cancel()
+				if err := waitUntil(wait, c, args[0], waitFor); err != nil {
+					return err
+				}
+			}
+			st, err := c.Status(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return s.out().show("Status", st, func(w io.Writer) { showStatus(w, st) })
+		}),
+	}
+	c.Flags().StringVar(&waitFor, "wait-for", "", "running, caught-up or finished")
+	c.Flags().DurationVar(&timeout, "timeout", 60*time.Second, "longest wait")
+	return c
+}
+
+func (s *settings) showAll(ctx context.Context, c session) error {
+	heads, err := c.Jobs(ctx)
+	if err != nil {
+		return err
+	}
+	all := make([]control.Status, 0, len(heads))
+	for _, h := range heads {
+		st, err := c.Status(ctx, h.Job)
+		if err != nil {
+			return err
+		}
+		all = append(all, st)
+	}
+	return s.out().show("StatusList", all, func(w io.Writer) {
+		for i, st := range all {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			showStatus(w, st)
+		}
+		if len(all) == 0 {
+			fmt.Fprintln(w, "no jobs; `weir job submit FILE` makes one")
+		}
+	})
+}
+
+func waitUntil(ctx context.Context, c session, name, what string) error {
+	reached := func(ok func(job.Phase) bool) error {
+		_, err := c.Await(ctx, name, func(h *job.Head) (bool, error) {
+			switch {
+			case h == nil:
+				return false, nil
+			case ok(h.Phase):
+				return true, nil
+			case h.Phase.AtRest():
+				return false, fault.New(fault.CLIWrongPhase, name, "the job is "+string(h.Phase)+": "+h.Reason.Code+" "+h.Reason.Text, "job", name)
+			}
+			return false, nil
+		})
+		return err
+	}
+	switch what {
+	case "running":
+		return reached(job.Phase.Active)
+	case "finished":
+		return reached(func(p job.Phase) bool { return p == job.Finished })
+	case "caught-up":
+		return c.CaughtUp(ctx, name)
+	}
+	return fault.New(fault.CLIUsage, "--wait-for "+what, "want running, caught-up or finished", "command", "weir status")
+}
+
+func showStatus(w io.Writer, st control.Status) {
+	fmt.Fprintf(w, "job %s  %s  attempt %d  durable epoch %d  committed epoch %d\n", st.Job, st.Phase, st.Fence, st.Epoch.Durable, st.Epoch.Committed)
+	for _, src := range st.Sources {
+		fmt.Fprintf(w, "source %s (%s)  %s\n", src.Name, src.Type, src.Lifecycle)
+		for _, r := range src.Readers {
+			row(w, "  "+r.Subtask, "rows "+exact(r.Rows), "at "+exact(r.Consumed), "head "+headText(r.Head), "log kept "+bytesText(r.RetainedBytes), "report "+r.Age.Round(time.Millisecond).String()+" old")
+		}
+		for _, t := range src.Tables {
+			row(w, "    "+t.Name, string(t.Lifecycle), "rows "+exact(t.Rows), t.Note)
+		}
+	}
+	for _, k := range st.Sinks {
+		fmt.Fprintf(w, "sink %s (%s, %s)\n", k.Name, k.Type, k.Mode)
+	}
+	for _, line := range st.Why {
+		fmt.Fprintln(w, "why: "+line)
+	}
+}
+
+// exact prints a value with a mark of its accuracy: "~" for best effort, a word where there is none.
+func exact[T any](v report.Value[T]) string {
+	got, ok := v.Get()
+	switch {
+	case !ok && v.Accuracy() == report.Unsupported:
+		return "unsupported"
+	case !ok:
+		return "unavailable"
+	case v.Accuracy() == report.BestEffort:
+		return fmt.Sprint("~", got)
+	}
+	return fmt.Sprint(got)
+}
+
+func headText(v report.Value[report.SourceHead]) string {
+	if h, ok := v.Get(); ok {
+		return h.Position.String()
+	}
+	return exact(v)
+}
+
+func bytesText(v report.Value[int64]) string {
+	n, ok := v.Get()
+	if !ok {
+		return exact(v)
+	}
+	const mib = 1 << 20
+	if n < mib {
+		return fmt.Sprintf("~%d KiB", n>>10)
+	}
+	return fmt.Sprintf("~%.1f MiB", float64(n)/mib)
+}
