@@ -25,9 +25,15 @@ func (*counter) Tell(context.Context, []byte) error { return nil }
 func BenchmarkApply(b *testing.B) {
 	const oid, rowsPerChunk = 1, 1000
 	columns := []pgoutput.RelationColumn{
-		{Key: true, Name: "id", TypeOID: 20, Modifier: -1}, {Name: "n", TypeOID: 23, Modifier: -1}, {Name: "big", TypeOID: 20, Modifier: -1},
-		{Name: "amount", TypeOID: 1700, Modifier: 12<<16 + 2 + 4}, {Name: "name", TypeOID: 25, Modifier: -1}, {Name: "note", TypeOID: 25, Modifier: -1},
-		{Name: "at", TypeOID: 1184, Modifier: -1}, {Name: "ok", TypeOID: 16, Modifier: -1}, {Name: "u", TypeOID: 2950, Modifier: -1},
+		{Key: true, Name: "id", TypeOID: 20, Modifier: -1},
+		{Name: "n", TypeOID: 23, Modifier: -1},
+		{Name: "big", TypeOID: 20, Modifier: -1},
+		{Name: "amount", TypeOID: 1700, Modifier: 12<<16 + 2 + 4},
+		{Name: "name", TypeOID: 25, Modifier: -1},
+		{Name: "note", TypeOID: 25, Modifier: -1},
+		{Name: "at", TypeOID: 1184, Modifier: -1},
+		{Name: "ok", TypeOID: 16, Modifier: -1},
+		{Name: "u", TypeOID: 2950, Modifier: -1},
 		{Name: "d", TypeOID: 701, Modifier: -1},
 	}
 	d := describe(pgoutput.Relation{OID: oid, Schema: "public", Name: "t", Identity: pgoutput.IdentityDefault, Columns: columns}, nil, plain, "")
