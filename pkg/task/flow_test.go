@@ -168,7 +168,7 @@ func TestCommitsThatFailForAWhile(t *testing.T) {
 		l.start(ctx)
 		l.change(func(h *job.Head) { h.Phase = job.Running })
 		pass(200 * time.Millisecond)
-		target.LoseReplies(2)
+		target.LoseReplies(1)
 		l.epoch(ctx)
 		pass(200 * time.Millisecond)
 		target.SetDown(true)
@@ -323,7 +323,8 @@ func TestLossyBus(t *testing.T) {
 			if len(fired) == 0 {
 				t.Error("no fault happened: the test proves nothing")
 			}
-			if lost := fired["drop"] + fired["swap"] + fired["refuse publish"]; lost > 0 && ended == 0 {
+			// A swap of two channels' messages changes nothing; a loss ends the attempt at the next message or barrier.
+			if lost := fired["drop"] + fired["refuse publish"]; lost > 0 && ended == 0 {
 				t.Errorf("%v happened and no attempt ended", fired)
 			}
 		})
