@@ -135,16 +135,6 @@ func (m *magnitude) mulAdd(f, add uint64) (ok bool) {
 	return add == 0
 }
 
-// div is m/d, in place, and the remainder.
-func (m *magnitude) div(d uint64) (rem uint64) {
-	for i := len(m) - 1; i >= 0; i-- {
-		if rem|m[i] != 0 {
-			m[i], rem = bits.Div64(rem, m[i], d)
-		}
-	}
-	return rem
-}
-
 func (m *magnitude) less(o *magnitude) bool {
 	for i := len(m) - 1; i >= 0; i-- {
 		if m[i] != o[i] {
@@ -164,16 +154,6 @@ func (m *magnitude) scaleUp(n int) bool {
 	return true
 }
 
-// scaleDown is m / 10^n where that leaves no remainder.
-func (m *magnitude) scaleDown(n int) bool {
-	for ; n > 0; n -= 19 {
-		if m.div(pow10(min(n, 19))) != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // pow10 is 10^n for n up to 19.
 func pow10(n int) uint64 {
 	f := uint64(1)
@@ -187,18 +167,23 @@ func pow10(n int) uint64 {
 func (n numeric) unscaled(scale int) (m magnitude, ok bool) {
 	count := len(n.digits) / 2
 	for i := range count {
-		if !m.mulAdd(10_000, uint64(n.digit(i))) {
+		d := n.digit(i)
+		exp := 4*(n.weight-i) + scale // digit i counts d * 10^exp
+		factor := uint64(10_000)
+		if exp < 0 { // finer than the scale, at least in part
+			cut := uint16(pow10(min(-exp, 4)))
+			if d%cut != 0 {
+				return m, false
+			}
+			d /= cut
+			factor = pow10(max(4+exp, 0))
+		}
+		if !m.mulAdd(factor, uint64(d)) {
 			return m, false
 		}
 	}
-	if m == (magnitude{}) {
-		return m, true
-	}
 	exp := 4*(n.weight-count+1) + scale
-	if exp > 80 || exp < -80 {
-		return m, false
-	}
-	return m, m.scaleDown(-exp) && m.scaleUp(exp)
+	return m, m == (magnitude{}) || m.scaleUp(max(exp, 0))
 }
 
 // The most digits a numeric has before and behind the point.

@@ -35,6 +35,9 @@ func TestFlushedBatchesAreImmutable(t *testing.T) {
 			t.Fatal(err)
 		}
 		batches, want = append(batches, out), append(want, lines(out))
+		if ts := out.Arrow().Column(3 + 2); !ts.IsNull(0) || ts.NullN() != out.NumRows() {
+			t.Errorf("an unknown commit time is not null: %v", ts)
+		}
 		if b.Rows() != 0 || b.Bytes() != 0 {
 			t.Errorf("after flush: %d rows, %d bytes", b.Rows(), b.Bytes())
 		}

@@ -165,6 +165,17 @@ func TestDecodeSurvivesEveryChangedByte(t *testing.T) {
 			}
 			read++
 			lines(b)
+			for c := range b.Schema().NumColumns() {
+				nulls := 0
+				for i := range b.NumRows() {
+					if b.Column(c).IsNull(i) {
+						nulls++
+					}
+				}
+				if nulls != b.Column(c).NullN() {
+					t.Fatalf("byte %d as %#x: column %d has %d nulls and says %d", at, v, c, nulls, b.Column(c).NullN())
+				}
+			}
 			b.Gather([]int32{0, 1}[:min(2, b.NumRows())])
 		}
 	}
