@@ -17,6 +17,8 @@ import (
 type Env struct {
 	// Service is the name of the service, Node the identity of the process.
 	Service, Node string
+	// HTTP is the address on which the process is served.
+	HTTP string
 	// Telemetry is the service's own.
 	Telemetry telemetry.Telemetry
 	// Bus says how to connect; a service connects once, with bus.Connect.
@@ -29,6 +31,18 @@ type Env struct {
 	Handle func(pattern string, h http.Handler)
 	// Ready is called once, when the service has connected and taken up its work (A2).
 	Ready func()
+
+	provider *telemetry.Provider
+}
+
+// As is the environment of one of several services in this process: it has a name, a node identity and telemetry of
+// its own, and shares the rest.
+func (e Env) As(service string) Env {
+	e.Service, e.Node, e.Bus.Name = service, e.Node+"-"+service, service
+	if e.provider != nil {
+		e.Telemetry = e.provider.For(service, e.Node)
+	}
+	return e
 }
 
 // Run is a service: it blocks until ctx ends or its work has failed. When context.Cause(ctx) is [ErrStopped] it finishes

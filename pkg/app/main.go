@@ -122,7 +122,8 @@ func (f frame) run(service func(context.Context, Env) error) int {
 	p, s := f.process, f.settings
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(s.Log.Level)) // one of the enumeration
-	log := telemetry.NewLogger(p.Stderr, s.Log.Format, level).With(telemetry.KeyNode, s.Node)
+	base := telemetry.NewLogger(p.Stderr, s.Log.Format, level)
+	log := base.With(telemetry.KeyNode, s.Node)
 
 	ctx, stop := Signals(context.Background(), p.Signals, func(code int) {
 		log.Warn("forced stop", telemetry.Err(fault.New(fault.AppForced, "", "a second signal came")))
@@ -133,7 +134,7 @@ func (f frame) run(service func(context.Context, Env) error) int {
 	if err != nil {
 		return f.end(log, err)
 	}
-	tel, err := telemetry.Open(ctx, telemetry.Config{Service: f.name, Version: Version(), Node: s.Node, Logger: log, Env: p.env})
+	tel, err := telemetry.Open(ctx, telemetry.Config{Service: f.name, Version: Version(), Node: s.Node, Logger: base, Env: p.env})
 	if err != nil {
 		return f.end(log, err)
 	}
@@ -144,7 +145,7 @@ func (f frame) run(service func(context.Context, Env) error) int {
 		return f.end(log, err)
 	}
 	env := Env{
-		Service: f.name, Node: s.Node, Telemetry: tel.For(f.name), Bus: options, Lookup: f.lookup,
+		Service: f.name, Node: s.Node, HTTP: server.Addr(), Telemetry: tel.For(f.name, s.Node), provider: tel, Bus: options, Lookup: f.lookup,
 		Health: health, Handle: server.Handle, Ready: health.gate("start", errors.New("the service is starting")),
 	}
 	log.Info("process started", telemetry.KeyService, f.name, "version", Version(), telemetry.KeyAddr, server.Addr())

@@ -5,8 +5,15 @@ import (
 	"strings"
 )
 
-// Version returns the version of the program: the module's when it was installed as a module, else the commit.
+// version is set by the linker: -ldflags "-X weir.dev/weir/pkg/app.version=1.2.3".
+var version string
+
+// Version returns the version of the program: what the linker was told, else the module's when it was installed as a
+// module, else the commit.
 func Version() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

@@ -83,7 +83,7 @@ const (
 // node stops its subtasks and comes back as another incarnation.
 func Run(ctx context.Context, conn *bus.Conn, cfg Config) error {
 	cfg = cfg.withDefaults()
-	log := cfg.Logger.With(telemetry.KeyNode, cfg.Node)
+	log := cfg.Logger
 	reg, err := openRegistry(ctx, conn, cfg.Lease, log)
 	if err != nil {
 		return err

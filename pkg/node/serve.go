@@ -48,7 +48,7 @@ func Serve(ctx context.Context, env app.Env, s Settings, offer Offer) error {
 		return nil
 	})()
 	return Run(ctx, conn, Config{
-		Node: env.Node, Slots: s.Slots, Lease: s.Lease.Std(), Version: app.Version(),
+		Node: env.Node, Slots: s.Slots, Lease: s.Lease.Std(), Version: app.Version(), HTTP: env.HTTP,
 		Sources: offer.Sources, Sinks: offer.Sinks,
 		Lookup: env.Lookup, Logger: env.Telemetry.Logger, Ready: env.Ready,
 	})

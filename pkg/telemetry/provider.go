@@ -139,10 +139,10 @@ func exporterFault(err error) error {
 }
 
 // For returns the telemetry of one service of the process.
-func (p *Provider) For(service string) Telemetry {
+func (p *Provider) For(service, node string) Telemetry {
 	scope := "weir/" + service
 	return Telemetry{
-		Logger: p.logger.With(KeyService, service),
+		Logger: p.logger.With(KeyService, service, KeyNode, node),
 		Meter:  p.meters.Meter(scope, metric.WithInstrumentationVersion(p.version)),
 		Tracer: p.tracers.Tracer(scope, trace.WithInstrumentationVersion(p.version)),
 	}

@@ -50,8 +50,8 @@ func TestPrometheusIsAlwaysOn(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 	before := otel.GetMeterProvider()
 	p := open(t, io.Discard)
-	count(t, p.For("sink"))
-	count(t, p.For("coordinator")) // the same instrument in another service of the process
+	count(t, p.For("sink", "n1"))
+	count(t, p.For("coordinator", "n1")) // the same instrument in another service of the process
 	page := scrape(t, p)
 	for _, want := range []string{
 		`weir_sink_rows_total{otel_scope_name="weir/sink"`, `weir_sink_rows_total{otel_scope_name="weir/coordinator"`,
@@ -61,7 +61,7 @@ func TestPrometheusIsAlwaysOn(t *testing.T) {
 			t.Errorf("/metrics lacks %s:\n%s", want, page)
 		}
 	}
-	_, span := p.For("sink").Tracer.Start(t.Context(), "commit")
+	_, span := p.For("sink", "n1").Tracer.Start(t.Context(), "commit")
 	if span.SpanContext().IsValid() {
 		t.Error("tracing is on by default")
 	}
@@ -85,8 +85,8 @@ func TestExportToACollector(t *testing.T) {
 	defer collector.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	p := open(t, io.Discard)
-	count(t, p.For("sink"))
-	_, span := p.For("sink").Tracer.Start(t.Context(), "commit")
+	count(t, p.For("sink", "n1"))
+	_, span := p.For("sink", "n1").Tracer.Start(t.Context(), "commit")
 	span.End()
 	if err := p.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestCollectorRefuses(t *testing.T) {
 	var log strings.Builder
 	p := open(t, &log)
 	for range 3 {
-		count(t, p.For("sink"))
+		count(t, p.For("sink", "n1"))
 		if err := p.meters.ForceFlush(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -150,7 +150,7 @@ func TestTraceContextInHeaders(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", collector.URL)
 	p := open(t, io.Discard)
 	defer func() { _ = p.Close(context.WithoutCancel(t.Context())) }()
-	ctx, span := p.For("sink").Tracer.Start(t.Context(), "publish")
+	ctx, span := p.For("sink", "n1").Tracer.Start(t.Context(), "publish")
 	defer span.End()
 
 	h := map[string][]string{"Weir-Epoch": {"7"}}

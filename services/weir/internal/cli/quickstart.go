@@ -88,7 +88,7 @@ func quickstart(ctx context.Context, dir string, w io.Writer, screen bool) error
 		return err
 	}
 	env := app.Env{
-		Service: "weir", Node: "quickstart", Telemetry: tel.For("weir"), Lookup: config.OS(), Health: app.NewHealth(),
+		Service: "weir", Node: "quickstart", Telemetry: tel.For("weir", "quickstart"), Lookup: config.OS(), Health: app.NewHealth(),
 		Bus: bus.Options{Name: "quickstart", InProcess: server, Logger: quiet}, Ready: func() {},
 	}
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))

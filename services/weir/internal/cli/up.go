@@ -48,7 +48,7 @@ func upCommand(s *settings) *cobra.Command {
 					err = closeErr
 				}
 			}()
-			u := up{dir: dir, listen: listen, http: p.http, jobs: jobs, w: s.std.Out}
+			u := up{dir: dir, listen: listen, jobs: jobs, w: s.std.Out}
 			outside, stop := p.outside(s, "")
 			defer stop()
 			return ended(app.Execute(outside, "weir", struct{}{}, u.run), nil)
@@ -80,10 +80,10 @@ func readSpecs(files []string) ([]given, error) {
 
 // up is one run of everything.
 type up struct {
-	dir          *datadir.Dir
-	listen, http string
-	jobs         []given
-	w            io.Writer
+	dir    *datadir.Dir
+	listen string
+	jobs   []given
+	w      io.Writer
 }
 
 func (u up) run(ctx context.Context, env app.Env, _ struct{}) (err error) {
@@ -94,10 +94,10 @@ func (u up) run(ctx context.Context, env app.Env, _ struct{}) (err error) {
 	// Last of all: the services hand their leases back through it.
 	defer server.Stop()
 	env.Bus.InProcess = server
-	if err := u.dir.Announce(datadir.Up{PID: os.Getpid(), NATS: server.URL(), HTTP: u.http}); err != nil {
+	if err := u.dir.Announce(datadir.Up{PID: os.Getpid(), NATS: server.URL(), HTTP: env.HTTP}); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(u.w, "weir %s  NATS %s  HTTP http://%s\n", app.Version(), server.URL(), u.http)
+	_, _ = fmt.Fprintf(u.w, "weir %s  NATS %s  HTTP http://%s\n", app.Version(), server.URL(), env.HTTP)
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -20,7 +20,6 @@ import (
 
 	"weir.dev/weir/pkg/app"
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/pkg/telemetry"
 	cdcpostgres "weir.dev/weir/services/cdc-postgres"
 	"weir.dev/weir/services/coordinator"
 	"weir.dev/weir/services/sink"
@@ -97,11 +96,7 @@ func Run(ctx context.Context, env app.Env, names ...string) error {
 		if err != nil {
 			return err
 		}
-		own := env
-		own.Service = r.name
-		own.Node = env.Node + "-" + r.name
-		own.Bus.Name = r.name
-		own.Telemetry.Logger = env.Telemetry.Logger.With(telemetry.KeyService, r.name, telemetry.KeyNode, own.Node)
+		own := env.As(r.name)
 		own.Ready = func() {
 			if waiting.Add(-1) == 0 {
 				env.Ready()
