@@ -147,6 +147,10 @@ func balance(d *plan.Deployment, acks map[plan.SubtaskID]Ack) error {
 
 // sinks lists what each sink is to commit, writers in order and each writer's pieces as staged, and the manifest its
 // ledger must be at.
+//
+// A writer names what it has staged until it knows the epoch that covers it to be durable; the barrier of the next epoch
+// may reach it before that news does. What it staged before it passed the barrier of a durable epoch of this attempt is
+// in that epoch's manifest, or in one before, and must not be named twice.
 func sinks(d *plan.Deployment, prev *Manifest, prevRef Ref, acks map[plan.SubtaskID]Ack) map[string]SinkState {
 	all := make(map[string]SinkState)
 	for _, v := range d.Vertices {
@@ -155,7 +159,11 @@ func sinks(d *plan.Deployment, prev *Manifest, prevRef Ref, acks map[plan.Subtas
 		}
 		s := SinkState{Prev: prev.LedgerOf(v.Name, prevRef)}
 		for i := range v.Parallelism {
-			s.Staged = append(s.Staged, acks[plan.SubtaskID{Vertex: v.ID, Index: i}].Staged...)
+			for _, p := range acks[plan.SubtaskID{Vertex: v.ID, Index: i}].Staged {
+				if prev == nil || prev.Fence != d.Fence || p.Epoch > prev.Epoch {
+					s.Staged = append(s.Staged, p)
+				}
+			}
 		}
 		all[v.Name] = s
 	}

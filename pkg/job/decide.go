@@ -251,7 +251,9 @@ func (s *State) start(m Moment) []Effect {
 		return s.place(m)
 	}
 	next := s.draft()
-	next.Plan = a.Stored
+	ref := *a.Stored
+	ref.Restore = h.Durable
+	next.Plan = &ref
 	next.Reason = Reason{Code: "PLACED", Request: h.Reason.Request}
 	return s.write(m, next)
 }

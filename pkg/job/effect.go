@@ -77,13 +77,13 @@ type StoreManifest struct {
 // [EffectFailed].
 type DropStreams struct{ Fence fence.Token }
 
-// Collect removes what can never be named again: state objects named by no kept manifest whose fence is below Fence or
-// whose epoch is not above Durable, and manifests older than the committed one but for the newest ten. Answered by
-// [Swept] or [EffectFailed].
+// Collect removes what can never be named again: state objects named by no kept manifest that belong to a fence below
+// Fence, or to an epoch not above Durable when Durable was taken by Fence itself; and manifests older than the committed
+// one but for the newest ten. Answered by [Swept] or [EffectFailed].
 type Collect struct {
 	Life      string
 	Fence     fence.Token
-	Durable   epoch.ID
+	Durable   Durable
 	Committed epoch.ID
 }
 

@@ -78,10 +78,10 @@ func (s *State) run(m Moment) []Effect {
 	if changed {
 		return append(effects, s.write(m, h, say...)...)
 	}
-	if h.Committed > s.Collected && !m.At.Before(s.CollectAt) && h.InFlight == nil {
+	if h.Durable != nil && h.Committed > s.Collected && !m.At.Before(s.CollectAt) && h.InFlight == nil {
 		s.Collected, s.CollectAt = h.Committed, m.At.Add(collectEvery)
 		effects = append(effects, s.ask(OpCollect, m.At, Collect{
-			Life: h.Life, Fence: h.Fence, Durable: durableEpoch(&h), Committed: h.Committed,
+			Life: h.Life, Fence: h.Fence, Durable: *h.Durable, Committed: h.Committed,
 		})...)
 	}
 	return effects

@@ -28,10 +28,8 @@ func (l *leader) followIntents(ctx context.Context) {
 			continue
 		}
 		l.post(ctx, func(ctx context.Context) {
-			s := l.seat(name)
-			fresh := s.state.Intent == nil || *s.state.Intent != i
-			if !fresh {
-				return
+			if s := l.seat(ctx, name); s.state.Intent != nil && *s.state.Intent == i {
+				return // told before; a watch that starts again tells everything
 			}
 			l.step(ctx, name, func(m job.Moment) job.Event {
 				return job.IntentRead{Moment: m, Intent: i, Life: randomID()}

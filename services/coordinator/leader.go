@@ -158,24 +158,20 @@ func (l *leader) tell(ctx context.Context, name string, event exec.Answer) {
 	l.post(ctx, func(ctx context.Context) { l.step(ctx, name, event) })
 }
 
-// seat finds a job, or makes room for one this leader has not met.
-func (l *leader) seat(name string) *seat {
-	s, ok := l.jobs[name]
-	if !ok {
+// seat finds a job, or makes room for one that this leader has not met and tells it who is there.
+func (l *leader) seat(ctx context.Context, name string) *seat {
+	s, known := l.jobs[name]
+	if !known {
 		s = &seat{state: job.NewState(name, l.term)}
 		l.jobs[name] = s
+		l.feed(ctx, name, s, func(m job.Moment) job.Event { return l.roster.event(m, l.takenBesides(name)) })
 	}
 	return s
 }
 
-// step feeds one event to a job's machine and has its effects performed.
+// step feeds an event to a job's machine and has its effects performed.
 func (l *leader) step(ctx context.Context, name string, event exec.Answer) {
-	s, known := l.jobs[name]
-	if !known {
-		s = l.seat(name)
-		l.feed(ctx, name, s, func(m job.Moment) job.Event { return l.roster.event(m, l.takenBesides(name)) })
-	}
-	l.feed(ctx, name, s, event)
+	l.feed(ctx, name, l.seat(ctx, name), event)
 }
 
 func (l *leader) feed(ctx context.Context, name string, s *seat, event exec.Answer) {

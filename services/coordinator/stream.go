@@ -65,7 +65,7 @@ func (l *leader) lookAtStreams(ctx context.Context) {
 
 // looked takes a look in. Only a stream that is not there, or is another one, is loss; an unanswered question is not.
 func (l *leader) looked(ctx context.Context, name string, f fence.Token, seen bus.DataState, err error) {
-	s := l.seat(name)
+	s := l.seat(ctx, name)
 	if s.state.Head == nil || s.state.Head.Fence != f {
 		return
 	}

@@ -29,7 +29,7 @@ func (x *Executor) collect(ctx context.Context, name string, c job.Collect) erro
 		names(m, c.Committed, named)
 	}
 	return errors.Join(
-		x.dropManifests(ctx, name, ids, c.Durable),
+		x.dropManifests(ctx, name, ids, c.Durable.Epoch),
 		x.dropObjects(ctx, c, named, ids),
 		x.reg.DropPlans(ctx, name, c.Fence),
 	)
@@ -129,7 +129,7 @@ func (x *Executor) dropObjects(ctx context.Context, c job.Collect, named map[str
 		}
 		g := group{f, e}
 		switch {
-		case named[s], f >= c.Fence && e > c.Durable, sub.Vertex == registry.ManifestVertex && kept[e]:
+		case named[s], f >= c.Fence && (e > c.Durable.Epoch || c.Durable.Fence < f), sub.Vertex == registry.ManifestVertex && kept[e]:
 			mixed[g] = true
 		default:
 			garbage[g] = append(garbage[g], s)
