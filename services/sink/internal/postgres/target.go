@@ -168,7 +168,7 @@ func (t *target) changes(want []int, value func(i int) string) []string {
 
 // deleteSQL removes the rows whose keys are staged.
 func (t *target) deleteSQL(staging string) string {
-	return "DELETE FROM " + t.name + " t USING " + staging + " s WHERE " + t.keyMatch()
+	return "DELETE FROM " + t.name + " t USING " + t.sorted(staging) + " s WHERE " + t.keyMatch()
 }
 
 // updateSQL changes the rows whose keys are staged, or is empty when there is nothing to change.
@@ -177,7 +177,16 @@ func (t *target) updateSQL(staging string, want []int) string {
 	if len(set) == 0 {
 		return ""
 	}
-	return "UPDATE " + t.name + " t SET " + strings.Join(set, ", ") + " FROM " + staging + " s WHERE " + t.keyMatch()
+	return "UPDATE " + t.name + " t SET " + strings.Join(set, ", ") + " FROM " + t.sorted(staging) + " s WHERE " + t.keyMatch()
+}
+
+// sorted is a staging table in the order of the key, so that pages of the target and its index are met once.
+func (t *target) sorted(staging string) string {
+	var key []string
+	for _, i := range t.schema.Key() {
+		key = append(key, stagingColumn(i))
+	}
+	return "(SELECT * FROM " + staging + " ORDER BY " + strings.Join(key, ", ") + ")"
 }
 
 // insertSQL inserts staged rows. In upsert mode it replaces rows with the same key; with missing it passes over keys that
@@ -185,10 +194,11 @@ func (t *target) updateSQL(staging string, want []int) string {
 func (t *target) insertSQL(staging string, missing bool) string {
 	all := t.all()
 	sql := "INSERT INTO " + t.name + " (" + strings.Join(t.names(all), ", ") + ") OVERRIDING SYSTEM VALUE SELECT " +
-		strings.Join(t.values(all), ", ") + " FROM " + staging + " s"
+		strings.Join(t.values(all), ", ") + " FROM "
 	if t.mode != spec.Upsert {
-		return sql
+		return sql + staging + " s"
 	}
+	sql += t.sorted(staging) + " s"
 	if missing {
 		sql += " WHERE NOT EXISTS (SELECT FROM " + t.name + " t WHERE " + t.keyMatch() + ")"
 	}

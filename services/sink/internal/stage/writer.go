@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// pieceRaw is the uncompressed size at which a table's rows become a piece: 2-4 MiB for common rows.
-	pieceRaw = 8 << 20
+	// pieceRaw is the uncompressed size at which a table's rows become a piece: 2-4 MiB for common rows. A target sorts
+	// the rows of a piece by key: the more there are, the more of them share a page.
+	pieceRaw = 16 << 20
 	// openLimit bounds what all tables together hold uncompressed.
-	openLimit = 32 << 20
+	openLimit = 48 << 20
 	// inlineLimit is the size up to which a piece travels inside the ack and the manifest; all inline pieces of one Stage
 	// together stay below inlineTotal, so that a job of many tables does not blow a manifest up.
 	inlineLimit = 64 << 10

@@ -1,0 +1,253 @@
+package sink_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/decimal128"
+
+	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/pkg/config"
+	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/rows"
+	pkgsink "weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/source"
+	"weir.dev/weir/pkg/spec"
+)
+
+// orders is a table of ten columns.
+func orders(tb testing.TB) *rows.Schema {
+	tb.Helper()
+	s, err := rows.NewSchema("public.orders", 1, "postgres", []rows.Column{
+		{Name: "id", Type: rows.Of(rows.KindInt64), Source: "bigint", KeyPos: 1},
+		{Name: "customer_id", Type: rows.Of(rows.KindInt32), Source: "integer"},
+		{Name: "product_id", Type: rows.Of(rows.KindInt32), Source: "integer"},
+		{Name: "quantity", Type: rows.Of(rows.KindInt16), Source: "smallint"},
+		{Name: "price", Type: rows.Decimal(10, 2), Source: "numeric(10,2)"},
+		{Name: "status", Type: rows.Of(rows.KindText), Source: "text"},
+		{Name: "note", Type: rows.Of(rows.KindText), Source: "character varying(200)", Nullable: true},
+		{Name: "paid", Type: rows.Of(rows.KindBool), Source: "boolean"},
+		{Name: "created", Type: rows.Of(rows.KindTimestampTZ), Source: "timestamp with time zone"},
+		{Name: "weight", Type: rows.Of(rows.KindFloat64), Source: "double precision"},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// makeOrders makes batches of 2,000 rows with the ids given.
+func makeOrders(tb testing.TB, s *rows.Schema, op rows.Op, ids []int64, seq uint64) []*rows.Batch {
+	tb.Helper()
+	var out []*rows.Batch
+	b := rows.NewBuilder(s)
+	flush := func() {
+		batch, err := b.Flush()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out = append(out, batch)
+	}
+	for i, id := range ids {
+		seq++
+		b.Column(0).(*array.Int64Builder).Append(id)
+		b.Column(1).(*array.Int32Builder).Append(int32(id * 7919 % 50_000))
+		b.Column(2).(*array.Int32Builder).Append(int32(id * 104729 % 5_000))
+		b.Column(3).(*array.Int16Builder).Append(int16(seq % 20))
+		b.Column(4).(*array.Decimal128Builder).Append(decimal128.FromI64(int64(seq * 31 % 1_000_000)))
+		b.Column(5).(*array.StringBuilder).Append([]string{"new", "paid", "shipped", "done"}[seq%4])
+		b.Column(6).(*array.StringBuilder).Append("note for order " + strconv.FormatUint(seq*2654435761, 36))
+		b.Column(7).(*array.BooleanBuilder).Append(seq%3 == 0)
+		b.Column(8).(*array.TimestampBuilder).Append(arrow.Timestamp(1_700_000_000_000_000 + int64(seq)*1_000))
+		b.Column(9).(*array.Float64Builder).Append(float64(seq) * 1.25)
+		b.EndRow(rows.Meta{Op: op, Seq: seq, Txn: seq, Ts: int64(seq)})
+		if b.Rows() == 2000 || i == len(ids)-1 {
+			flush()
+		}
+	}
+	return out
+}
+
+// bench drives one sink by hand: stage, make durable, commit.
+type bench struct {
+	writer    pkgsink.Writer
+	committer pkgsink.Committer
+	last      epoch.Ref
+}
+
+func newBench(tb testing.TB, s spec.Sink) *bench {
+	tb.Helper()
+	cfg := pkgsink.Config{
+		Identity: source.Identity{Job: "bench", Life: "benchlife", Fence: 1, Subtask: plan.SubtaskID{Vertex: plan.VertexID(s.Name)}},
+		Sink:     s, Resolve: resolve, Writers: 1, Store: &memory{}, Logger: slog.New(slog.DiscardHandler),
+	}
+	c := connector(tb, s.Type)
+	var b bench
+	var err error
+	if b.writer, err = c.OpenWriter(tb.Context(), cfg); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { b.writer.Close() })
+	cfg.Subtask.Vertex = plan.CommitterOf(s.Name)
+	if b.committer, err = c.OpenCommitter(tb.Context(), cfg); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { b.committer.Close() })
+	if _, err := b.committer.Claim(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	return &b
+}
+
+// epoch stages and commits one epoch and returns the time of each.
+func (b *bench) epoch(tb testing.TB, batches []*rows.Batch) (stage, commit time.Duration) {
+	tb.Helper()
+	start := time.Now()
+	for _, x := range batches {
+		if err := b.writer.Write(tb.Context(), *x); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	ref := epoch.Ref{Epoch: b.last.Epoch + 1, Digest: fmt.Sprint(b.last.Epoch + 1)}
+	pieces, err := b.writer.Stage(tb.Context(), ref.Epoch)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := pkgsink.Commit{Ref: ref, Prev: b.last}
+	for _, p := range pieces {
+		c.Staged = append(c.Staged, epoch.Staged{Epoch: ref.Epoch, Data: p.Data, Objects: p.Objects, Rows: p.Rows})
+	}
+	staged := time.Now()
+	if r, err := b.committer.Commit(tb.Context(), c); err != nil || !r.Applied {
+		tb.Fatalf("commit: %+v, %v", r, err)
+	}
+	b.last = ref
+	return staged.Sub(start), time.Since(staged)
+}
+
+// memory is a store of pieces.
+type memory struct {
+	mu     sync.Mutex
+	pieces map[string][]byte
+}
+
+func (m *memory) Put(_ context.Context, data []byte) (epoch.Object, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.pieces == nil {
+		m.pieces = make(map[string][]byte)
+	}
+	o := epoch.Object{Subject: fmt.Sprint(len(m.pieces)), Size: int64(len(data))}
+	m.pieces[o.Subject] = data
+	return o, nil
+}
+
+func (m *memory) Get(_ context.Context, o epoch.Object) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pieces[o.Subject], nil
+}
+
+// BenchmarkPostgres commits epochs of 100,000 rows into a table of ten columns: inserts with growing keys, then updates of
+// random rows among a million.
+func BenchmarkPostgres(b *testing.B) {
+	const epochRows, tableRows = 100_000, 1_000_000
+	pg := harness.StartPostgres(b, harness.PostgresConfig{Durable: true})
+	s := orders(b)
+	target := spec.Sink{Name: "warehouse", Type: "postgres", Mode: spec.Upsert, Config: &spec.PostgresSink{
+		URL: config.NewSecret(pg.URL("postgres")), Schema: "bench", Table: "{table}",
+	}}
+	x := newBench(b, target)
+	next := int64(0)
+	inserts := func() []*rows.Batch {
+		ids := make([]int64, epochRows)
+		for i := range ids {
+			next++
+			ids[i] = next
+		}
+		return makeOrders(b, s, rows.OpInsert, ids, uint64(next))
+	}
+	updates := func() []*rows.Batch {
+		ids := make([]int64, epochRows)
+		for i := range ids {
+			ids[i] = 1 + rand.Int64N(next)
+		}
+		return makeOrders(b, s, rows.OpUpdateAfter, ids, uint64(next)+rand.Uint64N(1000))
+	}
+	measure := func(name string, make func() []*rows.Batch) {
+		b.Run(name, func(b *testing.B) {
+			var stage, commit time.Duration
+			var own, server time.Duration
+			n := 0
+			for b.Loop() {
+				b.StopTimer()
+				batches := make()
+				o, p := cpuOfSelf(b), cpuOfCommitter(b, pg)
+				b.StartTimer()
+				s, c := x.epoch(b, batches)
+				stage, commit, n = stage+s, commit+c, n+epochRows
+				b.StopTimer()
+				own, server = own+cpuOfSelf(b)-o, server+cpuOfCommitter(b, pg)-p
+				b.StartTimer()
+			}
+			// On a machine with other work the processor's time tells more than the clock's.
+			b.ReportMetric(float64(own.Nanoseconds())/float64(n), "own-cpu-ns/row")
+			b.ReportMetric(float64(server.Nanoseconds())/float64(n), "server-cpu-ns/row")
+			b.ReportMetric(float64(n)/stage.Seconds(), "staged/s")
+			b.ReportMetric(float64(n)/commit.Seconds(), "committed/s")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+	measure("insert", inserts)
+	for next < tableRows {
+		x.epoch(b, inserts())
+	}
+	measure("update", updates)
+}
+
+// cpuOfSelf is the processor time of this process.
+func cpuOfSelf(tb testing.TB) time.Duration {
+	tb.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// cpuOfCommitter is the processor time of the committer's server process, to a hundredth of a second.
+func cpuOfCommitter(tb testing.TB, pg *harness.Postgres) time.Duration {
+	tb.Helper()
+	pid, err := harness.Value[int32](tb.Context(), pg, "postgres",
+		"SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'weir:benchlife:%'")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	// The name in parentheses may hold blanks; user and system time are fields 14 and 15.
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	ticks := int64(0)
+	for _, f := range fields[11:13] {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
