@@ -38,7 +38,10 @@ type world struct {
 
 	target target
 	left   budget
-	notes  []string
+
+	// For transcripts: tracing writes events and effects into log; mute keeps the writer from receiving.
+	tracing, mute bool
+	log           []string
 }
 
 // proc is a process as it follows the head.
@@ -147,7 +150,6 @@ func (w *world) clone() *world {
 	c.told = maps.Clone(w.told)
 	c.under, c.ghosts, c.channel = slices.Clone(w.under), slices.Clone(w.ghosts), slices.Clone(w.channel)
 	c.target.rows = slices.Clone(w.target.rows)
-	c.notes = nil
 	for i := range c.procs {
 		c.procs[i].staged = slices.Clone(w.procs[i].staged)
 	}
@@ -200,15 +202,17 @@ func (w *world) place(i int) plan.Placement {
 func (w *world) feed(e Event) {
 	var effects []Effect
 	w.leader, effects = Step(w.leader, e)
+	if w.tracing {
+		w.log = append(w.log, "> "+describeEvent(e))
+		for _, x := range effects {
+			w.log = append(w.log, "    < "+describeEffect(x))
+		}
+	}
 	for _, x := range effects {
-		switch x := x.(type) {
-		case Announce:
-			w.notes = append(w.notes, fmt.Sprintf("announce %s %s %s", x.Notice.Kind, x.Notice.Phase, x.Notice.Reason.Code))
-		case StepDown, Collect:
-			w.notes = append(w.notes, fmt.Sprintf("%T", x))
-			if c, ok := x.(Collect); ok {
-				w.feed(Swept{Moment: w.moment(), Op: OpCollect, Fence: c.Fence})
-			}
+		switch x.(type) {
+		case Announce, StepDown:
+		case Collect:
+			w.feed(Swept{Moment: w.moment(), Op: OpCollect})
 		default:
 			w.under = append(w.under, x)
 		}
