@@ -8,7 +8,8 @@ import (
 )
 
 // Collapsed is the net effect of an epoch on one table. No key occurs in more than one of its rows, so after the
-// truncate the parts may be applied in any order. Rows of each batch are in `_seq` order.
+// truncate, and after Moves have read what they lack, the parts may be applied in any order. Rows of each batch are in
+// `_seq` order.
 type Collapsed struct {
 	// Truncated: the table was emptied within the epoch; everything here came after.
 	Truncated bool
@@ -18,7 +19,15 @@ type Collapsed struct {
 	Upserts []*Batch
 	// Partials may only update an existing row. All rows of a batch have the same absent columns.
 	Partials []*Batch
+	// Moves are rows whose key changed while columns were not sent: their schema is [MoveSchema]. The absent columns, the
+	// same ones for all rows of a batch, are those of the row that the target had under the old key before this epoch;
+	// then they are whole rows like Upserts.
+	Moves []*Batch
 }
+
+// ErrOrphan is in the chain of a Collapser's error about a row that lacks columns and whose old key it has not seen: the
+// key changed, and the row with the old key went to another collapser.
+var ErrOrphan = fmt.Errorf("%w: key changed and columns not sent", ErrInconsistent)
 
 // ErrInconsistent is in the chain of a Collapser's error about rows that no source can have written in this order.
 var ErrInconsistent = errors.New("inconsistent rows")
@@ -31,6 +40,7 @@ type Collapser struct {
 	rows      []winner // by key, as numbered by table
 	batches   []pending
 	truncated bool
+	gone      deleted
 }
 
 // ref is one row of one added batch.
@@ -44,6 +54,19 @@ type winner struct {
 
 type mergedRow struct {
 	columns []ref // per column; noRef when no row of the epoch sent it
+	// from is the row with the key under which the target has the columns that no row sent; noRef for the row's own key.
+	from ref
+}
+
+// deleted is the newest delete, with what the epoch knew of its key before. A key change without all columns needs it: it
+// comes as a delete and an insert with consecutive `_seq`.
+type deleted struct {
+	valid bool
+	seq   uint64
+	at    ref
+	known bool // the epoch had a row of the key
+	last  fate
+	was   winner
 }
 
 var noRef = ref{-1, -1}
@@ -119,6 +142,7 @@ func (c *Collapser) truncate() {
 	c.truncated = true
 	c.table = keyTable{}
 	c.rows = c.rows[:0]
+	c.gone = deleted{}
 	for _, p := range c.batches {
 		clear(p.fates)
 	}
@@ -133,12 +157,17 @@ func (c *Collapser) put(key []byte, r ref, op Op) error {
 	switch {
 	case op == OpDelete:
 		next, absent = fateDelete, nil
+	case len(absent) > 0 && op == OpInsert:
+		return c.move(key, r, absent)
 	case len(absent) > 0 && op != OpUpdateAfter:
 		return fmt.Errorf("%w: %v with absent columns", ErrInconsistent, op)
 	case len(absent) > 0:
 		next = fatePartial
 	}
 	id, found := c.table.place(HashKey(key), key)
+	if next == fateDelete {
+		c.gone = deleted{valid: true, seq: c.batches[r.batch].Seq(int(r.row)), at: r, known: found}
+	}
 	if !found {
 		c.rows = append(c.rows, winner{ref: r})
 		*c.fateOf(r) = next
@@ -146,6 +175,9 @@ func (c *Collapser) put(key []byte, r ref, op Op) error {
 	}
 	w := &c.rows[id]
 	last := c.fateOf(w.ref)
+	if next == fateDelete {
+		c.gone.was, c.gone.last = *w, *last
+	}
 	if next == fatePartial {
 		if *last == fateDelete {
 			return fmt.Errorf("%w: partial update of a deleted key", ErrInconsistent)
@@ -164,7 +196,7 @@ func (c *Collapser) put(key []byte, r ref, op Op) error {
 // merge lays the columns that r has over what the key's earlier rows of the epoch gave.
 func (c *Collapser) merge(w *winner, r ref, absent []uint16) {
 	if w.merged == nil {
-		m := &mergedRow{columns: make([]ref, len(c.keyer.schema.columns))}
+		m := &mergedRow{columns: make([]ref, len(c.keyer.schema.columns)), from: noRef}
 		for i := range m.columns {
 			m.columns[i] = w.ref
 		}
@@ -195,7 +227,7 @@ func (c *Collapser) Finish() (Collapsed, error) {
 			partials.add(part)
 		}
 	}
-	whole, partial, err := c.build()
+	whole, partial, moved, err := c.build()
 	if err != nil {
 		return Collapsed{}, err
 	}
@@ -204,6 +236,11 @@ func (c *Collapser) Finish() (Collapsed, error) {
 	}
 	partials.add(partial)
 	out.Partials = partials.batches
+	if moved != nil {
+		var moves patterns
+		moves.add(moved)
+		out.Moves = moves.batches
+	}
 	return out, nil
 }
 
@@ -225,8 +262,9 @@ func (p pending) pick(f fate) *Batch {
 	return p.Gather(idx)
 }
 
-// build materialises merged rows: those that are whole now, and those that still lack columns.
-func (c *Collapser) build() (whole, partial *Batch, err error) {
+// build materialises merged rows: those that are whole now, those that still lack columns, and those that lack columns
+// which the target has under another key; the last is nil when there are none.
+func (c *Collapser) build() (whole, partial, moved *Batch, err error) {
 	var merged []winner
 	for _, w := range c.rows {
 		if w.merged != nil {
@@ -240,34 +278,53 @@ func (c *Collapser) build() (whole, partial *Batch, err error) {
 		return int(a.row - b.row)
 	})
 	wb, pb := NewBuilder(c.keyer.schema), NewBuilder(c.keyer.schema)
+	var mb *Builder
 	for _, w := range merged {
 		b := wb
 		if slices.Contains(w.merged.columns, noRef) {
 			b = pb
+			if w.merged.from != noRef {
+				if mb == nil {
+					s, err := MoveSchema(c.keyer.schema)
+					if err != nil {
+						return nil, nil, nil, err
+					}
+					mb = NewBuilder(s)
+				}
+				b = mb
+			}
 		}
 		for col, from := range w.merged.columns {
 			if from == noRef {
 				b.Absent(col)
 				continue
 			}
-			c.batches[from.batch].copyCell(b, col, int(from.row))
+			c.batches[from.batch].copyCell(b, col, col, int(from.row))
+		}
+		if b == mb && mb != nil {
+			c.copyOldKey(mb, w.merged.from)
 		}
 		b.EndRow(c.batches[w.batch].Meta(int(w.row)))
 	}
+	if mb != nil {
+		if moved, err = mb.Flush(); err != nil {
+			return nil, nil, nil, err
+		}
+	}
 	if whole, err = wb.Flush(); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	partial, err = pb.Flush()
-	return whole, partial, err
+	return whole, partial, moved, err
 }
 
-// copyCell appends a cell, special value included, to dst.
-func (b *Batch) copyCell(dst *Builder, column, row int) {
+// copyCell appends a cell, special value included, to column `to` of dst.
+func (b *Batch) copyCell(dst *Builder, to, column, row int) {
 	if text, ok := b.SpecialText(column, row); ok {
-		dst.Special(column, text)
+		dst.Special(to, text)
 		return
 	}
-	b.schema.codecs[column].Copy(dst.columns[column], b.columns[column], row)
+	b.schema.codecs[column].Copy(dst.columns[to], b.columns[column], row)
 }
 
 // patterns groups rows by the set of columns they lack.

@@ -18,6 +18,9 @@ type cells struct{ note, price string }
 
 const null = "\x00null"
 
+// gone is where a table keeps the row it has just lost: a key change takes it up again.
+const gone = -1
+
 // apply is what a target does with one row, written without any collapsing: the oracle.
 func (tb table) apply(t *rapid.T, b *rows.Batch, i int) {
 	id := b.Column(0).(interface{ Value(int) int64 }).Value(i)
@@ -25,10 +28,14 @@ func (tb table) apply(t *rapid.T, b *rows.Batch, i int) {
 	case rows.OpTruncate:
 		clear(tb)
 	case rows.OpDelete:
+		tb[gone] = tb[id]
 		delete(tb, id)
 	case rows.OpUpdateBefore:
 	default:
 		now, exists := tb[id]
+		if b.Op(i) == rows.OpInsert {
+			now, exists = tb[gone]
+		}
 		absent := b.Absent(i)
 		if len(absent) > 0 && !exists {
 			t.Fatalf("partial update of %d, which the target does not have", id)
@@ -63,6 +70,14 @@ func drawHistory(t *rapid.T, initial table) []row {
 		case !have[id]:
 			r.op = rapid.SampledFrom([]rows.Op{rows.OpInsert, rows.OpRead}).Draw(t, "op")
 			have[id] = true
+		case kind < 3:
+			to := rapid.Int64Range(0, 7).Draw(t, "to")
+			if to == id || have[to] {
+				continue
+			}
+			out = append(out, row{op: rows.OpDelete, id: id, seq: r.seq, note: cell{null: true}})
+			r.op, r.id, r.seq, r.note = rows.OpInsert, to, r.seq+1, cell{absent: true}
+			have[id], have[to] = false, true
 		case kind < 6:
 			r.op = rows.OpDelete
 			r.note = cell{absent: rapid.Bool().Draw(t, "key only")}
@@ -111,6 +126,25 @@ func TestCollapseIsTheNetEffect(t *testing.T) {
 			clear(got)
 		}
 		keys := make(map[int64]bool)
+		moved := make(table)
+		for _, b := range out.Moves {
+			for i := range b.NumRows() {
+				was, ok := got[b.Column(3).(interface{ Value(int) int64 }).Value(i)]
+				if !ok {
+					rt.Fatalf("the target has no row %s comes from", b.AppendRowJSON(nil, i))
+				}
+				if !slices.Equal(b.Absent(i), []uint16{1}) {
+					rt.Fatalf("a move lacks %v", b.Absent(i))
+				}
+				price, _ := b.AppendText(nil, 2, i)
+				id := b.Column(0).(interface{ Value(int) int64 }).Value(i)
+				if keys[id] {
+					rt.Fatalf("key %d twice in the result", id)
+				}
+				keys[id] = true
+				moved[id] = cells{was.note, string(price)}
+			}
+		}
 		for part, list := range map[string][]*rows.Batch{"deletes": out.Deletes, "upserts": out.Upserts, "partials": out.Partials} {
 			for _, b := range list {
 				for i := range b.NumRows() {
@@ -129,6 +163,9 @@ func TestCollapseIsTheNetEffect(t *testing.T) {
 				}
 			}
 		}
+		maps.Copy(got, moved)
+		delete(got, gone)
+		delete(want, gone)
 		if !maps.Equal(got, want) {
 			rt.Fatalf("target has %v, want %v", got, want)
 		}
