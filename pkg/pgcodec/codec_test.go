@@ -168,3 +168,34 @@ func TestForeignSpecials(t *testing.T) {
 		}
 	}
 }
+
+// I2: what a column's type cannot hold is special, and only that.
+func TestSpecials(t *testing.T) {
+	special := map[string]bool{
+		"NaN": true, "Infinity": true, "-Infinity": true, "infinity": true, "-infinity": true, "24:00:00": true,
+		"0044-03-15 BC": true, "0001-12-31 23:59:59.25 BC": true, "294276-12-31 23:59:59.999999": true,
+		"0001-01-01": false, "9999-12-31": false, "10000-01-01": false, "5874897-12-31": false, "23:59:59.999999": false,
+		"294246-12-31 23:59:59.999999": false, "294247-01-09 23:59:59": false, "0": false,
+	}
+	seen := make(map[string]bool)
+	for _, s := range serverSamples(t) {
+		want, listed := special[s.text]
+		codec := pgcodec.ForOID(s.oid, s.typmod, "")
+		if k := codec.Type().Kind; !listed || k == rows.KindFloat32 || k == rows.KindFloat64 {
+			continue // a float holds them all
+		}
+		seen[s.text] = true
+		for form, cell := range map[pgcodec.Format][]byte{pgcodec.Text: []byte(s.text), pgcodec.Binary: s.binary} {
+			b, err := decode(t, codec, form, cell)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, got := b.SpecialText(0, 0); got != want || b.Column(0).IsNull(0) != want {
+				t.Errorf("%s %q as %c: special %v", codec.SourceType(), s.text, form, got)
+			}
+		}
+	}
+	if len(seen) != len(special) {
+		t.Errorf("samples have only %v", seen)
+	}
+}
