@@ -29,6 +29,7 @@ const (
 	PGSchemaChanged      Code = "WEIR-PG-025" // a captured table changed in a way that this build cannot follow
 	PGStandby            Code = "WEIR-PG-026" // the server is a standby and cannot be used for this
 	PGSnapshotMode       Code = "WEIR-PG-027" // this build does not copy what is in the tables already
+	PGAhead              Code = "WEIR-PG-028" // the saved position lies behind the end of the server's log
 )
 
 func pgCodes() []Entry {
@@ -167,6 +168,11 @@ func pgCodes() []Entry {
 			Code: PGSnapshotMode, Name: "PG_SNAPSHOT_MODE", Class: Permanent, Exit: ExitRequest,
 			Title:  "this build does not copy what is in the tables already",
 			Remedy: "Set snapshot: {mode: never} to follow the log from now on.",
+		},
+		{
+			Code: PGAhead, Name: "PG_AHEAD_OF_LOG", Class: Permanent, Exit: ExitVerify,
+			Title:  "the saved position lies behind the end of the server's log",
+			Remedy: "The server was put back to an older copy of itself, and the targets hold changes that it no longer has. Compare them, then submit the job under a new name.",
 		},
 	}
 }

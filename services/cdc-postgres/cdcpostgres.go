@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/metric"
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/source"
@@ -14,10 +15,17 @@ import (
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
 )
 
-// Connector reads the log of PostgreSQL databases. It has no state; one value serves every job of a process.
-type Connector struct{}
+// Connector reads the log of PostgreSQL databases. One value serves every job of a process; the zero value measures
+// nothing.
+type Connector struct{ metrics *metrics }
 
 var _ source.Connector = Connector{}
+
+// New makes a connector whose sources are measured by meter.
+func New(meter metric.Meter) (Connector, error) {
+	m, err := newMetrics(meter)
+	return Connector{m}, err
+}
 
 // opened is what both halves and Release begin with.
 type opened struct {
@@ -69,7 +77,7 @@ func (Connector) OpenEnumerator(ctx context.Context, cfg source.Config) (source.
 }
 
 // OpenReader proves that the server can be reached. The log is opened when the enumerator assigns it.
-func (Connector) OpenReader(ctx context.Context, cfg source.Config) (source.Reader, error) {
+func (c Connector) OpenReader(ctx context.Context, cfg source.Config) (source.Reader, error) {
 	o, err := open(cfg)
 	if err != nil {
 		return nil, err
@@ -87,7 +95,11 @@ func (Connector) OpenReader(ctx context.Context, cfg source.Config) (source.Read
 	if err := conn.Close(ctx); err != nil {
 		return nil, o.target.Fault(err)
 	}
-	p := newProgress()
+	m := c.metrics
+	if m == nil {
+		m = none()
+	}
+	p := newProgress(m.of(cfg.Job, cfg.Source.Name))
 	return newReader(cfg, o.where, o.source.Before, restored, startLink(ctx, o.target, cfg.Logger, p), p), nil
 }
 

@@ -91,7 +91,7 @@ func (e *enumerator) Report() report.Enumerator {
 		PreparedUnsent: report.UnsupportedOf[uint64](), TablesNotChunked: report.UnsupportedOf[uint64](),
 	}
 	for _, t := range e.keeper.state.Tables {
-		r.Tables = append(r.Tables, report.Table{Name: t.TableName.String(), Lifecycle: report.Incremental})
+		r.Tables = append(r.Tables, report.Table{Name: t.String(), Lifecycle: report.Incremental})
 	}
 	for _, t := range e.keeper.tables() {
 		r.Tables = append(r.Tables, report.Table{Name: t.name.String(), Lifecycle: report.Unknown, Note: t.why})

@@ -26,6 +26,17 @@ func noIdentity(where string, tables []*catalog.Table) error {
 		strings.Join(bad, ", "), "table", bad[0])
 }
 
+// notPublished reports a table whose changes the publication does not send.
+func notPublished(where, publication string, t *catalog.Table, viaRoot bool) error {
+	e := fault.New(fault.PGPublicationTable, where, fmt.Sprintf("publication %q does not have table %s", publication, t.Name),
+		"publication", publication, "table", t.Name.Sanitize())
+	if t.Partitioned && !viaRoot {
+		e.Why = fmt.Sprintf("publication %q sends the partitions of %s under their own names", publication, t.Name)
+		e.Remedy = fmt.Sprintf("ALTER PUBLICATION %s SET (publish_via_partition_root = true);", publication)
+	}
+	return e
+}
+
 // noBefore reports tables whose log does not carry the row before a change.
 func noBefore(where string, tables []*catalog.Table) error {
 	for _, t := range tables {

@@ -3,7 +3,6 @@ package cdcpostgres
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/telemetry"
 )
 
 const (
@@ -82,7 +82,7 @@ func (k *keeper) run(ctx context.Context) {
 			close(k.failed)
 			return
 		default:
-			k.cfg.Logger.WarnContext(ctx, "source not looked after", slog.Any("error", err))
+			k.cfg.Logger.WarnContext(ctx, "source not looked after", telemetry.Err(err))
 			disconnect()
 		}
 	}
@@ -110,7 +110,7 @@ func (k *keeper) step(ctx context.Context, conn **pgx.Conn, dropOld bool) (err e
 	if time.Since(k.relisted) < relistInterval {
 		return nil
 	}
-	skipped, err := s.notCaptured(ctx)
+	skipped, err := s.compare(ctx)
 	if err != nil {
 		return err
 	}

@@ -129,22 +129,22 @@ func (l *link) session(ctx context.Context, req request) error {
 		return err
 	}
 	if got := stream.System(); got.Identifier != a.System.Identifier {
-		stream.Close()
+		_ = stream.Close()
 		return systemChanged(l.target.Where(), a.System, got)
 	}
-	l.log.Info("log opened", slog.String("slot", a.Slot), slog.String("from", req.from.End.String()), slog.Bool("binary", book.binary))
+	l.log.InfoContext(ctx, "log opened", slog.String("slot", a.Slot), slog.String("from", req.from.End.String()), slog.Bool("binary", book.binary))
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer cancel()
 	var statusErr error
 	tasks.Go(func() {
 		if statusErr = l.status(ctx, stream); statusErr != nil {
-			stream.Close()
+			_ = stream.Close()
 		}
 	})
 	tasks.Go(func() {
 		<-ctx.Done()
-		stream.Close() // ends a Receive
+		_ = stream.Close() // ends a Receive
 	})
 	err = l.receive(ctx, conn, stream, book)
 	cancel()
@@ -177,6 +177,7 @@ func (l *link) receive(ctx context.Context, conn *pgx.Conn, stream *pgrepl.Strea
 		if err != nil {
 			return err
 		}
+		l.progress.metrics.arrived(ctx, len(chunk.Data))
 		it := item{chunk: chunk}
 		for _, at := range chunk.Relations {
 			d, err := book.describe(ctx, conn, chunk.Message(at))
@@ -262,5 +263,10 @@ func checkSlot(ctx context.Context, conn *pgx.Conn, target *pgrepl.Target, name 
 		return slot, fault.New(fault.PGBehind, target.Where(), fmt.Sprintf(
 			"slot %q has confirmed %s, the position is %s: %d bytes of log are missing", name, slot.Confirmed, from.End, slot.Confirmed-from.End), "slot", name)
 	}
-	return slot, nil
+	// The server would wait without a word until its log has grown up to the position, and skip what comes before.
+	end, err := target.End(ctx, conn)
+	if err == nil && end < from.End {
+		err = fault.New(fault.PGAhead, target.Where(), fmt.Sprintf("the log ends at %s, the position is %s", end, from.End))
+	}
+	return slot, err
 }

@@ -102,7 +102,7 @@ func newTestReader(tb testing.TB, from core.Position, cfg source.Config) *reader
 		cfg.Batch = 256 << 10
 	}
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	p := newProgress()
+	p := newProgress(none())
 	l := &link{queue: newQueue(queueBytes), progress: p, end: newDrainEnd(), requests: make(chan request, 1), kick: make(chan struct{}, 1)}
 	r := newReader(cfg, "sources.db", false, nil, l, p)
 	r.tracker = core.NewTracker(from)

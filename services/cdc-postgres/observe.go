@@ -2,12 +2,12 @@ package cdcpostgres
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
 )
 
@@ -21,7 +21,7 @@ func (l *link) observe(ctx context.Context) {
 	defer o.disconnect(ctx)
 	for {
 		if err := o.look(ctx); err != nil && ctx.Err() == nil {
-			l.log.Warn("source head not observed", slog.Any("error", err))
+			l.log.WarnContext(ctx, "source head not observed", telemetry.Err(err))
 			o.disconnect(ctx)
 			if pgrepl.ShuttingDown(err) && o.goingDown(ctx) {
 				// The server waits for its walsenders to be confirmed before it stops. We do not know when that will
@@ -56,7 +56,7 @@ func (o *observer) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.progress.observe(head)
+	l.progress.observe(ctx, head)
 	if !l.end.missing() {
 		return nil
 	}

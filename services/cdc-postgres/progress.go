@@ -1,6 +1,7 @@
 package cdcpostgres
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,8 @@ type tableCounter struct {
 
 // progress is what a reader may be asked about from other goroutines. The reader touches it once per batch.
 type progress struct {
+	metrics *metrics
+
 	mu         sync.Mutex
 	assigned   bool
 	restored   core.Position
@@ -42,7 +45,7 @@ type progress struct {
 	slotOK   bool
 }
 
-func newProgress() *progress { return &progress{lastEvent: rows.NoTs} }
+func newProgress(m *metrics) *progress { return &progress{metrics: m, lastEvent: rows.NoTs} }
 
 func (p *progress) start(from core.Position) {
 	p.mu.Lock()
@@ -63,7 +66,8 @@ func (p *progress) table(id rows.TableID) *tableCounter {
 	return c
 }
 
-func (p *progress) emitted(c *tableCounter, n int, ts int64) {
+func (p *progress) emitted(ctx context.Context, c *tableCounter, n int, ts int64) {
+	p.metrics.emitted(ctx, n)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.rows += uint64(n)
@@ -87,7 +91,10 @@ func (p *progress) moved(at core.Position) bool {
 	return at != p.consumed
 }
 
-func (p *progress) observe(h pgrepl.Head) {
+func (p *progress) observe(ctx context.Context, h pgrepl.Head) {
+	if h.SlotOK {
+		p.metrics.keeps(ctx, h.Slot.Retained)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.head = report.SourceHead{Position: core.Position{End: h.LSN}.Public(), At: h.At, Sequence: p.head.Sequence + 1}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"weir.dev/weir/pkg/epoch"
@@ -15,6 +16,7 @@ import (
 	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/source"
+	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
 	"weir.dev/weir/services/cdc-postgres/internal/pgoutput"
 )
@@ -72,9 +74,7 @@ func (r *reader) Receive(payload []byte) error {
 		a.Log = r.restored
 	}
 	if a.Log != nil {
-		for id, v := range a.Log.Schemas {
-			r.schemas[id] = v
-		}
+		maps.Copy(r.schemas, a.Log.Schemas)
 	}
 	from := a.position()
 	r.tracker = core.NewTracker(from)
@@ -261,7 +261,7 @@ func (r *reader) flush(ctx context.Context, out source.Output, t *table) error {
 		return fmt.Errorf("emit rows of %s: %w", t.id(), err)
 	}
 	r.input = true
-	r.progress.emitted(t.counter, n, b.Ts(n-1))
+	r.progress.emitted(ctx, t.counter, n, b.Ts(n-1))
 	return nil
 }
 
@@ -293,7 +293,7 @@ func (r *reader) Confirm(_ epoch.ID, cut source.Cut) {
 	p, err := core.ParsePosition(cut.Position)
 	if err != nil {
 		// Not confirming is always safe; the server keeps more than it needs to.
-		r.log.Error("confirmed position is not readable", slog.Any("error", err))
+		r.log.Error("confirmed position is not readable", telemetry.Err(err))
 		return
 	}
 	r.link.committed(p)

@@ -2,6 +2,7 @@ package cdcpostgres
 
 import (
 	"context"
+	"fmt"
 
 	"weir.dev/weir/pkg/app"
 	"weir.dev/weir/pkg/node"
@@ -19,8 +20,12 @@ func Default() Config { return Config{Settings: node.DefaultSettings()} }
 
 // Run hosts enumerators and readers of PostgreSQL, and of the generator, until ctx ends.
 func Run(ctx context.Context, env app.Env, cfg Config) error {
+	postgres, err := New(env.Telemetry.Meter)
+	if err != nil {
+		return fmt.Errorf("make instruments: %w", err)
+	}
 	return node.Serve(ctx, env, cfg.Settings, node.Offer{Sources: map[string]source.Connector{
-		"postgres":     Connector{},
+		"postgres":     postgres,
 		generator.Name: generator.Connector{},
 	}})
 }

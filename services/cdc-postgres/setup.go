@@ -78,13 +78,7 @@ func (s *setup) restore(ctx context.Context) error {
 		s.cfg.Logger.WarnContext(ctx, "server is on another timeline", slog.Uint64("timeline", uint64(s.server.System.Timeline)))
 		s.state.System.Timeline = s.server.System.Timeline
 	}
-	if _, ok, err := s.target.Publication(ctx, s.conn, state.Publication); err != nil || !ok {
-		if err != nil {
-			return err
-		}
-		return fault.New(fault.PGPublicationMissing, s.where, fmt.Sprintf("publication %q is gone", state.Publication), "publication", state.Publication)
-	}
-	s.skipped, err = s.notCaptured(ctx)
+	s.skipped, err = s.compare(ctx)
 	return err
 }
 
@@ -158,8 +152,7 @@ func (s *setup) publication(ctx context.Context, tables []*catalog.Table) error 
 		}
 		for _, t := range tables {
 			if !p.Tables[t.Name] {
-				return fault.New(fault.PGPublicationTable, s.where+".publication", fmt.Sprintf("publication %q does not have table %s", s.state.Publication, t.Name),
-					"publication", s.state.Publication, "table", t.Name.Sanitize())
+				return notPublished(s.where+".publication", s.state.Publication, t, p.ViaRoot)
 			}
 		}
 		return nil
@@ -222,16 +215,26 @@ func (s *setup) older(name string) bool {
 	return name != s.state.Slot && core.SlotFence(s.cfg.Job, s.cfg.Life, name) < s.cfg.Fence
 }
 
-// notCaptured lists the tables that match and are not captured.
-func (s *setup) notCaptured(ctx context.Context) ([]skippedTable, error) {
+// compare holds the state against the server of today. A captured table that has left the publication is an error: its
+// changes would be missing without a word. It returns the tables that match and are not captured.
+func (s *setup) compare(ctx context.Context) ([]skippedTable, error) {
+	p, ok, err := s.target.Publication(ctx, s.conn, s.state.Publication)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fault.New(fault.PGPublicationMissing, s.where, fmt.Sprintf("publication %q is gone", s.state.Publication), "publication", s.state.Publication)
+	}
 	all, err := catalog.List(ctx, s.conn)
 	if err != nil {
 		return nil, s.target.Fault(err)
 	}
 	var skipped []skippedTable
 	for _, t := range all {
-		captured := slices.ContainsFunc(s.state.Tables, func(c capturedTable) bool { return c.TableName == t.Name })
+		captured := slices.ContainsFunc(s.state.Tables, func(c capturedTable) bool { return c.OID == t.OID })
 		switch {
+		case captured && !p.Tables[t.Name]:
+			return nil, notPublished(s.where, s.state.Publication, t, p.ViaRoot)
 		case captured, !s.captures(t.Name):
 		case t.Obstacle != "":
 			skipped = append(skipped, skippedTable{t.Name, "not captured: " + t.Obstacle + " is not in the log"})

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,8 +19,11 @@ type Table struct {
 	Obstacle string
 	// Identity is the REPLICA IDENTITY: d, n, f or i.
 	Identity byte
-	Owned    bool
-	Columns  []Column
+	// Owned says that the user may put the table into a publication.
+	Owned bool
+	// Partitioned says that the rows are in partitions, which the log may name instead.
+	Partitioned bool
+	Columns     []Column
 	// PrimaryKey and IdentityKey are names of columns in the order of the index; IdentityKey is that of USING INDEX.
 	PrimaryKey, IdentityKey []string
 }
@@ -68,7 +72,7 @@ ORDER BY n.nspname, c.relname`)
 		if err == nil && identity != "" {
 			t.Identity = identity[0]
 		}
-		t.Obstacle = obstacle(kind, persistence)
+		t.Obstacle, t.Partitioned = obstacle(kind, persistence), kind == "p"
 		return &t, err
 	})
 }
@@ -158,12 +162,12 @@ func ByOID(ctx context.Context, conn *pgx.Conn, oid uint32) (*Table, error) {
 SELECT n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relreplident::text, pg_has_role(c.relowner, 'USAGE')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1`, oid).Scan(
 		&t.Name.Schema, &t.Name.Name, &kind, &persistence, &identity, &t.Owned)
-	if err == pgx.ErrNoRows {
+	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	t.Identity, t.Obstacle = identity[0], obstacle(kind, persistence)
+	t.Identity, t.Obstacle, t.Partitioned = identity[0], obstacle(kind, persistence), kind == "p"
 	return &t, Describe(ctx, conn, []*Table{&t})
 }

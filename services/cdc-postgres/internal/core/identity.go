@@ -25,6 +25,7 @@ func KeyOf(r *pgoutput.Relation, primary, identity []string) []int {
 		return inOrder(r, marked, primary)
 	case pgoutput.IdentityIndex:
 		return inOrder(r, marked, identity)
+	case pgoutput.IdentityFull, pgoutput.IdentityNothing:
 	}
 	key := make([]int, 0, len(primary))
 	for _, name := range primary {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,7 +143,7 @@ func TestEveryCutIsRefused(t *testing.T) {
 				t.Errorf("message %q cut to %d of %d bytes is accepted", m[0], n, len(m))
 			}
 		}
-		_, err := parse(append(m[:len(m):len(m)], 'Z'))
+		_, err := parse(append(slices.Clip(m), 'Z'))
 		e, ok := errors.AsType[*Error](err)
 		if !ok || e.Message != m[0] || e.Offset > len(m)+1 {
 			t.Errorf("message %q with a byte more: %v", m[0], err)

@@ -98,6 +98,15 @@ type Head struct {
 	SlotOK bool
 }
 
+// End is the end of the log written so far.
+func (t *Target) End(ctx context.Context, conn *pgx.Conn) (position.LSN, error) {
+	var lsn string
+	if err := conn.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&lsn); err != nil {
+		return 0, t.Fault(err)
+	}
+	return position.ParseLSN(lsn)
+}
+
 // Head observes the end of the log and the slot.
 func (t *Target) Head(ctx context.Context, conn *pgx.Conn, slot string) (Head, error) {
 	var h Head

@@ -231,7 +231,8 @@ WHERE s.slot_name = $1 AND s.active_pid IS NOT NULL`, slot).Scan(&pid, &app)
 		return "", t.Fault(err)
 	}
 	holder = fmt.Sprintf("backend %d (application_name %q)", pid, app)
-	if !t.session.Supersedes(app) && !(own && t.sameAttempt(app)) {
+	mine := t.session.Supersedes(app) || (own && t.sameAttempt(app))
+	if !mine {
 		return holder, nil
 	}
 	// The name is asked again in the same statement: the process id may have a new owner by now.

@@ -72,7 +72,7 @@ func (t *Target) Start(ctx context.Context, opts StartOptions) (*Stream, error) 
 		return nil, err
 	}
 	s := &Stream{target: t, slot: opts.Slot, conn: hijacked.Conn, r: r, buf: make([]byte, 0, chunkSize)}
-	stop := context.AfterFunc(ctx, func() { s.conn.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)) })
 	err = s.start(opts)
 	if !stop() {
 		err = errors.Join(ctx.Err(), err)

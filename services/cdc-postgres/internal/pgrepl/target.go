@@ -3,6 +3,7 @@ package pgrepl
 import (
 	"context"
 	"io"
+	"maps"
 	"net"
 	"time"
 
@@ -40,7 +41,7 @@ func NewTarget(url, where string, session core.Session) (*Target, error) {
 	}
 	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
 	config.DialFunc = dialer.DialContext
-	for name, value := range map[string]string{
+	maps.Copy(config.RuntimeParams, map[string]string{
 		"application_name":   session.String(),
 		"DateStyle":          "ISO",
 		"IntervalStyle":      "postgres",
@@ -50,9 +51,7 @@ func NewTarget(url, where string, session core.Session) (*Target, error) {
 		"lc_monetary":        "C",
 		"client_encoding":    "UTF8",
 		"statement_timeout":  "0",
-	} {
-		config.RuntimeParams[name] = value
-	}
+	})
 	return &Target{where: where, session: session, config: config}, nil
 }
 

@@ -1,0 +1,299 @@
+package cdcpostgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/source"
+	"weir.dev/weir/services/cdc-postgres/internal/core"
+	"weir.dev/weir/services/cdc-postgres/internal/pgoutput"
+)
+
+// kept keeps the batches a reader emits.
+type kept struct{ batches []*rows.Batch }
+
+func (k *kept) Emit(_ context.Context, b rows.Batch, _ position.Position) error {
+	k.batches = append(k.batches, &b)
+	return nil
+}
+
+func (*kept) Tell(context.Context, []byte) error { return nil }
+
+// lines shows each batch as table@version: op(cells) ...
+func (k *kept) lines() []string {
+	var out []string
+	for _, b := range k.batches {
+		line := fmt.Sprintf("%s@%d:", b.Schema().Table(), b.Schema().Version())
+		for i := range b.NumRows() {
+			line += " " + b.Op(i).String() + "("
+			for col := range b.Schema().NumColumns() {
+				text, ok := b.AppendText(nil, col, i)
+				switch {
+				case slices.Contains(b.Absent(i), uint16(col)):
+					text = []byte("?")
+				case !ok:
+					text = []byte("-")
+				}
+				line += string(text)
+			}
+			line += ")"
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func (k *kept) want(t *testing.T, lines ...string) {
+	t.Helper()
+	if got := k.lines(); !slices.Equal(got, lines) {
+		t.Errorf("batches are %q, want %q", got, lines)
+	}
+}
+
+// pair is a table of an integer key and a text.
+func pair(oid uint32, name string, identity pgoutput.Identity, more ...pgoutput.RelationColumn) *described {
+	columns := append([]pgoutput.RelationColumn{
+		{Key: identity != pgoutput.IdentityNothing, Name: "k", TypeOID: 23, Modifier: -1},
+		{Key: identity == pgoutput.IdentityFull, Name: "v", TypeOID: 25, Modifier: -1},
+	}, more...)
+	return describe(pgoutput.Relation{OID: oid, Schema: "s", Name: name, Identity: identity, Columns: columns}, nil, plain, "sources.db")
+}
+
+func push(t *testing.T, r *reader, w *wire) {
+	t.Helper()
+	if err := r.link.queue.push(t.Context(), w.item()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func poll(t *testing.T, r *reader, out source.Output, wake <-chan struct{}) source.Status {
+	t.Helper()
+	s, err := r.Poll(t.Context(), out, wake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func snapshot(t *testing.T, r *reader) core.Position {
+	t.Helper()
+	cut, err := r.Snapshot(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := decodeReaderState(cut.State, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Position
+}
+
+// readable is a wake channel with a token in it.
+func readable() <-chan struct{} {
+	c := make(chan struct{}, 1)
+	c <- struct{}{}
+	return c
+}
+
+// I4: a caller that wants a barrier gets it between two transactions, with every row of the first emitted and none of
+// the second; the wish is not forgotten when it comes in the middle of one.
+func TestPollEndsBetweenTransactions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTestReader(t, core.Position{End: 50}, source.Config{MaxTransactionRows: 1000})
+		w := (&wire{}).begin(100, 1).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "1", "a")).commit(100, 110)
+		w.begin(120, 2).row('I', 1, tuple('N', "2", "b")).commit(120, 130)
+		push(t, r, w)
+		if ok, err := r.next(); !ok || err != nil { // the wish comes when the chunk is being read
+			t.Fatal(err)
+		}
+		var out kept
+		if s := poll(t, r, &out, readable()); !s.Input {
+			t.Error("rows are not input")
+		}
+		out.want(t, "s.t@1: insert(1a)")
+		if p := snapshot(t, r); p != (core.Position{End: 110}) {
+			t.Errorf("position is %v", p)
+		}
+		wake := make(chan struct{}, 1)
+		half := (&wire{}).begin(140, 3).row('I', 1, tuple('N', "3", "c"))
+		push(t, r, half)
+		time.AfterFunc(time.Second, func() {
+			out.want(t, "s.t@1: insert(1a)", "s.t@1: insert(2b) insert(3c)")
+			wake <- struct{}{}
+		})
+		time.AfterFunc(time.Minute, func() { push(t, r, (&wire{}).commit(140, 150)) })
+		began := time.Now()
+		poll(t, r, &out, wake)
+		if p, took := snapshot(t, r), time.Since(began); took != time.Minute || p != (core.Position{End: 150}) {
+			t.Errorf("Poll ended after %s at %v, in the middle of a transaction", took, p)
+		}
+	})
+}
+
+// A row waits at most the linger for others, also inside a transaction.
+func TestLinger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTestReader(t, core.Position{End: 50}, source.Config{})
+		push(t, r, (&wire{}).begin(100, 1).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "1", "a")))
+		began := time.Now()
+		var out kept
+		time.AfterFunc(time.Second, func() {
+			out.want(t, "s.t@1: insert(1a)")
+			push(t, r, (&wire{}).commit(100, 110))
+		})
+		poll(t, r, &out, nil)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("Poll took %s", took)
+		}
+	})
+}
+
+// Keepalives and transactions without a captured row move the position and are not input.
+func TestNothingNewIsNotInput(t *testing.T) {
+	t.Parallel()
+	r := newTestReader(t, core.Position{End: 50}, source.Config{})
+	push(t, r, (&wire{}).begin(100, 1).table(&described{relation: pgoutput.Relation{OID: 9}}).row('I', 9, tuple('N', "1")).commit(100, 110).keepalive(200))
+	var out kept
+	if s := poll(t, r, &out, nil); s.Input {
+		t.Error("a row that is not captured is input")
+	}
+	if p := snapshot(t, r); p != (core.Position{End: 200}) {
+		t.Errorf("position is %v", p)
+	}
+	out.want(t)
+}
+
+// A changed table is a new schema version behind the rows of the old one; a repeated description is nothing new.
+func TestSchemaVersionsKeepTheOrder(t *testing.T) {
+	t.Parallel()
+	r := newTestReader(t, core.Position{End: 50}, source.Config{})
+	wider := pair(1, "t", 'd', pgoutput.RelationColumn{Name: "n", TypeOID: 23, Modifier: -1})
+	w := (&wire{}).begin(100, 1).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "1", "a")).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "2", "b"))
+	w.table(wider).row('I', 1, tuple('N', "3", "c", "7")).commit(100, 110)
+	push(t, r, w)
+	var out kept
+	poll(t, r, &out, nil)
+	out.want(t, "s.t@1: insert(1a) insert(2b)", "s.t@2: insert(3c7)")
+}
+
+// What cannot be read stops the reader only when a row of it has to be emitted.
+func TestUnreadableTable(t *testing.T) {
+	t.Parallel()
+	broken := &described{relation: pgoutput.Relation{OID: 1}, captured: true, err: fault.New(fault.PGSchemaChanged, "sources.db", "renamed")}
+	old := (&wire{}).begin(30, 1).table(broken).row('I', 1, tuple('N', "1")).commit(30, 40).keepalive(60)
+	r := newTestReader(t, core.Position{End: 50}, source.Config{})
+	push(t, r, old)
+	var out kept
+	poll(t, r, &out, nil)
+	push(t, r, (&wire{}).begin(100, 2).row('I', 1, tuple('N', "1")).commit(100, 110))
+	_, err := r.Poll(t.Context(), &out, nil)
+	if fault.CodeOf(err) != fault.PGSchemaChanged {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestMalformedLogStopsTheReader(t *testing.T) {
+	t.Parallel()
+	for name, w := range map[string]*wire{
+		"row of an unknown relation": (&wire{}).begin(100, 1).row('I', 5, tuple('N', "1")),
+		"row too wide":               (&wire{}).begin(100, 1).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "1", "a", "b")),
+		"old row too narrow":         (&wire{}).begin(100, 1).table(pair(1, "t", 'd')).row('D', 1, tuple('K', "1")),
+		"cell of another type":       (&wire{}).begin(100, 1).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "secret", "a")),
+		"row outside a transaction":  (&wire{}).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "1", "a")),
+		"unknown message":            (&wire{}).data([]byte{'?'}),
+	} {
+		r := newTestReader(t, core.Position{End: 50}, source.Config{})
+		push(t, r, w)
+		_, err := r.Poll(t.Context(), &kept{}, nil)
+		f, ok := errors.AsType[*fault.Error](err)
+		if !ok || f.Code != fault.PGDecode {
+			t.Errorf("%s: error is %v", name, err)
+			continue
+		}
+		if slices.Contains([]string{f.Why, f.Error(), f.Text()}, "secret") {
+			t.Errorf("%s: the error shows a value: %v", name, err)
+		}
+	}
+}
+
+// A drain ends before the first transaction behind its end.
+func TestDrainEndsBetweenTransactions(t *testing.T) {
+	t.Parallel()
+	r := newTestReader(t, core.Position{End: 50}, source.Config{})
+	if err := r.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.link.end.fix(120)
+	w := (&wire{}).begin(100, 1).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "1", "a")).commit(100, 110)
+	w.begin(120, 2).row('I', 1, tuple('N', "2", "b")).commit(120, 130)
+	push(t, r, w)
+	var out kept
+	if s := poll(t, r, &out, nil); !s.Drained {
+		t.Error("not drained")
+	}
+	out.want(t, "s.t@1: insert(1a)")
+	if p := snapshot(t, r); p != (core.Position{End: 110}) {
+		t.Errorf("position is %v", p)
+	}
+}
+
+// Another reader of the job has nothing to do and is drained as soon as it is asked.
+func TestReaderWithoutTheLog(t *testing.T) {
+	t.Parallel()
+	cfg := source.Config{}
+	cfg.Subtask.Index = 1
+	r := newTestReader(t, core.Position{}, cfg)
+	r.tracker = nil
+	if s := poll(t, r, &kept{}, readable()); s.Drained || s.Input {
+		t.Errorf("status is %+v", s)
+	}
+	if cut, err := r.Snapshot(epoch.ID(1)); err != nil || cut.State != nil {
+		t.Errorf("cut is %+v, %v", cut, err)
+	}
+	if err := r.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := poll(t, r, &kept{}, nil); !s.Drained {
+		t.Error("not drained")
+	}
+}
+
+// The queue is bounded by bytes, passes a large item alone, and tells its error last.
+func TestQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(100)
+		large := item{}
+		large.chunk.Data = make([]byte, 1000)
+		if err := q.push(t.Context(), large); err != nil {
+			t.Fatal(err)
+		}
+		second := make(chan error, 1)
+		go func() { second <- q.push(t.Context(), item{asText: true}) }()
+		synctest.Wait()
+		if len(second) > 0 {
+			t.Error("a full queue takes more")
+		}
+		q.fail(errors.New("the end"))
+		if it, ok, err := q.pop(); !ok || err != nil || len(it.chunk.Data) != 1000 {
+			t.Errorf("pop gives %t, %v", ok, err)
+		}
+		if err := <-second; err != nil {
+			t.Fatal(err)
+		}
+		if it, ok, err := q.pop(); !ok || err != nil || !it.asText {
+			t.Errorf("pop gives %+v, %t, %v", it, ok, err)
+		}
+		if _, ok, err := q.pop(); ok || err == nil {
+			t.Errorf("pop gives %t, %v behind the last item", ok, err)
+		}
+	})
+}
