@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/epoch"
@@ -67,20 +68,29 @@ func (m *mailbox) take() (letters []Message, orders *Orders, err error) {
 	return letters, orders, err
 }
 
-// pump moves messages from the bus into the mailbox until ctx or the stream ends. A stall is not an end: what was lost in
-// it shows as a gap in the numbers.
+// stallPatience is how long a receiver may be stalled: longer than a replicated stream needs for a new leader. After it
+// what was delivered and never arrived counts as lost.
+const stallPatience = 12 * time.Second
+
+// pump moves messages from the bus into the mailbox until ctx or the stream ends.
 func (m *mailbox) pump(ctx context.Context, r Receiver) {
+	var stalled time.Time
 	for {
 		l, err := r.Next(ctx)
 		switch {
 		case err == nil:
+			stalled = time.Time{}
 			m.put(l)
+			continue
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, bus.ErrStalled):
-		default:
-			m.end(err)
-			return
+		case errors.Is(err, bus.ErrStalled) && stalled.IsZero():
+			stalled = time.Now()
+			continue
+		case errors.Is(err, bus.ErrStalled) && time.Since(stalled) < stallPatience:
+			continue
 		}
+		m.end(err)
+		return
 	}
 }

@@ -143,12 +143,22 @@ func (s *Subtask) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if errors.Is(err, bus.ErrStreamGone) || errors.Is(err, bus.ErrUnknown) || errors.Is(err, bus.ErrFull) {
-		if fault.CodeOf(err) == "" {
-			err = fault.Wrap(err, fault.JobDataLost, s.cfg.Subtask.String(), err.Error())
-		}
+	if fault.CodeOf(err) == "" && dataPlane(err) {
+		err = fault.Wrap(err, fault.JobDataLost, s.cfg.Subtask.String(), err.Error())
 	}
 	return fmt.Errorf("subtask %s: %w", s.cfg.Subtask, err)
+}
+
+// dataPlane reports whether an error means that rows under way may be lost: they are read again by the next attempt.
+func dataPlane(err error) bool {
+	for _, lost := range [...]error{
+		bus.ErrStreamGone, bus.ErrStalled, bus.ErrUnknown, bus.ErrFull, bus.ErrDisconnected, bus.ErrConflict,
+	} {
+		if errors.Is(err, lost) {
+			return true
+		}
+	}
+	return false
 }
 
 // open opens the subtask's ways in and out.

@@ -37,6 +37,7 @@ type mesh struct {
 	conn   *bus.Conn
 	reg    *registry.Registry
 	target *meshtest.Target
+	source source.Connector
 	spec   *spec.Job
 	log    *slog.Logger
 	work   sync.WaitGroup
@@ -50,7 +51,8 @@ func inBubble(t *testing.T, f func(m *mesh)) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &mesh{
 			t: t, srv: meshtest.StartServer(t, meshtest.ServerOptions{}), target: &meshtest.Target{},
-			log: slog.New(slog.DiscardHandler),
+			source: generator.Connector{},
+			log:    slog.New(slog.DiscardHandler),
 		}
 		if os.Getenv("WEIR_TEST_LOG") != "" {
 			m.log = slog.New(slog.NewTextHandler(os.Stderr, nil))
@@ -69,7 +71,12 @@ func inBubble(t *testing.T, f func(m *mesh)) {
 
 func (m *mesh) connect(name string) *bus.Conn {
 	m.t.Helper()
-	c, err := bus.Connect(m.ctx, bus.Options{Name: name, InProcess: m.srv})
+	return m.connectBy(meshtest.NewLink(m.srv), name)
+}
+
+func (m *mesh) connectBy(way *meshtest.Link, name string) *bus.Conn {
+	m.t.Helper()
+	c, err := bus.Connect(m.ctx, bus.Options{Name: name, InProcess: way})
 	if err != nil {
 		m.t.Fatalf("connect: %v", err)
 	}
@@ -120,6 +127,12 @@ func (m *mesh) coordinator(name string) (kill func()) {
 // node runs a node; between may put faults between it and the mesh.
 func (m *mesh) node(name string, between func(node.Mesh) node.Mesh, kinds ...string) (kill func()) {
 	m.t.Helper()
+	return m.nodeOn(meshtest.NewLink(m.srv), name, between, kinds...)
+}
+
+// nodeOn runs a node whose way to the server a test can disturb.
+func (m *mesh) nodeOn(way *meshtest.Link, name string, between func(node.Mesh) node.Mesh, kinds ...string) (kill func()) {
+	m.t.Helper()
 	cfg := node.Config{
 		Node: name, Lease: coordinator.Default().Lease.Std(), Lookup: config.OS(), Logger: m.log, Between: between,
 		Sources: map[string]source.Connector{}, Sinks: map[string]sink.Connector{},
@@ -127,13 +140,13 @@ func (m *mesh) node(name string, between func(node.Mesh) node.Mesh, kinds ...str
 	for _, k := range kinds {
 		switch k {
 		case "source":
-			cfg.Sources[generator.Name] = generator.Connector{}
+			cfg.Sources[generator.Name] = m.source
 		case "sink":
 			cfg.Sinks["blackhole"] = meshtest.LedgerSink{Target: m.target}
 		}
 	}
 	return m.process(name, func(ctx context.Context, ready func()) error {
-		conn := m.connect(name)
+		conn := m.connectBy(way, name)
 		defer conn.Close()
 		cfg.Ready = ready
 		return node.Run(ctx, conn, cfg)
