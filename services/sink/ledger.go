@@ -4,31 +4,36 @@ import (
 	"context"
 	"fmt"
 
-	"weir.dev/weir/pkg/config"
-	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/files"
 	"weir.dev/weir/services/sink/internal/postgres"
 )
 
-// ReadLedger reads the commits that a sink's target remembers of a job, oldest first, for audits. It changes nothing. A
-// sink whose ledger cannot be read from outside its service gives nil; one that has committed nothing yet gives an
-// empty slice. The sink's references are resolved by lookup.
-func ReadLedger(ctx context.Context, job string, s spec.Sink, lookup config.Lookup) ([]epoch.LedgerEntry, error) {
-	pg, ok := s.Config.(*spec.PostgresSink)
-	if !ok {
-		return nil, nil
+// Ledger is what a target remembers of one sink: the current row and the newest commits, oldest first.
+type Ledger = core.Ledger
+
+// Entry is one commit that a ledger remembers.
+type Entry = core.Entry
+
+// ReadLedger reads the ledger of a job's sink for people and audits; it changes nothing and takes no lock. A target that no
+// attempt has claimed yet gives an empty ledger. kept is false for sinks that keep none (blackhole).
+func ReadLedger(ctx context.Context, job string, s spec.Sink, resolve func(ref string) (string, error)) (l Ledger, kept bool, err error) {
+	switch c := s.Config.(type) {
+	case *spec.PostgresSink:
+		url, err := resolve(c.URL.Raw())
+		if err != nil {
+			return Ledger{}, true, fmt.Errorf("resolve sinks.%s.url: %w", s.Name, err)
+		}
+		l, err = postgres.ReadLedger(ctx, url, c.Schema, job, s.Name)
+		return l, true, err
+	case *spec.FilesSink:
+		path, err := resolve(c.Files.Path.String())
+		if err != nil {
+			return Ledger{}, true, fmt.Errorf("resolve sinks.%s.files.path: %w", s.Name, err)
+		}
+		l, err = files.ReadLedger(path)
+		return l, true, err
 	}
-	url, err := pg.URL.Resolve(lookup)
-	if err != nil {
-		return nil, fmt.Errorf("sinks.%s.url: %w", s.Name, err)
-	}
-	l, err := postgres.ReadLedger(ctx, url, pg.Schema, job, s.Name)
-	if err != nil {
-		return nil, err
-	}
-	log := make([]epoch.LedgerEntry, 0, len(l.Log))
-	for _, e := range l.Log {
-		log = append(log, epoch.LedgerEntry{Ref: e.Ref, Prev: e.Prev, Rows: e.Rows})
-	}
-	return log, nil
+	return Ledger{}, false, nil
 }

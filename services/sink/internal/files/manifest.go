@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/services/sink/internal/core"
 )
 
 const manifestVersion = 1
@@ -104,4 +105,18 @@ func Manifests(path string) ([]Manifest, error) {
 		}
 	}
 	return all, nil
+}
+
+// ReadLedger reads the ledger that the manifests of a path are.
+func ReadLedger(path string) (core.Ledger, error) {
+	all, err := Manifests(path)
+	if err != nil || len(all) == 0 {
+		return core.Ledger{}, err
+	}
+	newest := all[len(all)-1]
+	l := core.Ledger{Life: newest.Life, Fence: newest.Fence, Ref: newest.Ref, Positions: newest.Positions}
+	for _, m := range all {
+		l.Log = append(l.Log, core.Entry{Ref: m.Ref, Prev: m.Prev, Fence: m.Fence, Rows: m.Rows, At: m.At})
+	}
+	return l, nil
 }

@@ -148,10 +148,14 @@ func (a *apply) load(ctx context.Context, o opened) (loaded, error) {
 	if o.err != nil {
 		return loaded{}, o.err
 	}
-	l := loaded{schema: o.parts[0].Rows.Schema()}
+	schema, err := o.parts[0].Rows.Schema().Unmoved()
+	if err != nil {
+		return loaded{}, err
+	}
+	l := loaded{schema: schema}
 	for _, p := range o.parts {
 		var absent []uint16
-		if p.Kind == stage.Partial {
+		if p.Kind == stage.Partial || p.Kind == stage.Move {
 			absent = p.Rows.Absent(0)
 		}
 		n := len(l.parts)
@@ -167,7 +171,7 @@ func (a *apply) load(ctx context.Context, o opened) (loaded, error) {
 		if p.kind == stage.Fresh || p.kind == stage.Change {
 			continue
 		}
-		if err := a.stage(ctx, l.schema, p); err != nil {
+		if err := a.stage(ctx, p.batches[0].Schema(), p); err != nil {
 			return loaded{}, err
 		}
 	}
@@ -228,13 +232,20 @@ func (a *apply) apply(ctx context.Context, l loaded) error {
 	}
 	// Rows of one piece may pass a unique value on to each other, and a set of rows has no order.
 	err = a.savepoint(ctx, func() error { return a.parts(ctx, t, l.parts) })
-	if hasState(err, uniqueViolation) || hasState(err, exclusionViolation) {
+	if (hasState(err, uniqueViolation) || hasState(err, exclusionViolation)) && !moves(l.parts) {
 		return a.replay(ctx, t, l.parts)
 	}
 	return err
 }
 
 func (a *apply) parts(ctx context.Context, t *target, parts []part) error {
+	for i := range parts {
+		if parts[i].kind == stage.Move {
+			if err := a.complete(ctx, t, &parts[i]); err != nil {
+				return err
+			}
+		}
+	}
 	for i := range parts {
 		if err := a.part(ctx, t, &parts[i]); err != nil {
 			return err
@@ -278,7 +289,7 @@ func (a *apply) part(ctx context.Context, t *target, p *part) error {
 	case stage.Fresh, stage.Change:
 		_, err := a.exec(ctx, t.insertSQL(p.staging, false))
 		return err
-	case stage.Upsert:
+	case stage.Upsert, stage.Move:
 		hit := int64(0)
 		if sql := t.updateSQL(p.staging, t.all()); sql != "" {
 			var err error

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -141,29 +140,13 @@ func (l ledger) advance(ctx context.Context, s *session, e entry) error {
 	return s.SendBatch(ctx, &b).Close()
 }
 
-// Entry is one commit that a ledger remembers.
-type Entry struct {
-	Ref        epoch.Ref
-	Prev       epoch.Ref
-	Fence      fence.Token
-	Rows, Dead uint64
-	At         time.Time
-}
-
-// Ledger is what a target remembers of one sink: the current row and the newest commits, oldest first.
-type Ledger struct {
-	Row       core.Row
-	Positions map[string]position.Position
-	Log       []Entry
-}
-
 // ReadLedger reads a sink's ledger for people and audits. It changes nothing and takes no lock; a target without a ledger
 // gives the zero value.
-func ReadLedger(ctx context.Context, url, schema, job, sink string) (Ledger, error) {
+func ReadLedger(ctx context.Context, url, schema, job, sink string) (core.Ledger, error) {
 	at := place{sink: "sinks." + sink}
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
-		return Ledger{}, badURL(at)
+		return core.Ledger{}, badURL(at)
 	}
 	cfg.ConnectTimeout = connectTimeout
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -171,10 +154,10 @@ func ReadLedger(ctx context.Context, url, schema, job, sink string) (Ledger, err
 	cfg.RuntimeParams["TimeZone"] = "UTC"
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return Ledger{}, translate(ctx, err, at)
+		return core.Ledger{}, translate(ctx, err, at)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	var out Ledger
+	var out core.Ledger
 	// One snapshot for row and log, so that they agree.
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		var err error
@@ -182,17 +165,18 @@ func ReadLedger(ctx context.Context, url, schema, job, sink string) (Ledger, err
 		return err
 	})
 	if hasState(err, undefinedTable) {
-		return Ledger{}, nil
+		return core.Ledger{}, nil
 	}
 	return out, translate(ctx, err, at)
 }
 
-func (l ledger) history(ctx context.Context, q querier) (Ledger, error) {
-	var out Ledger
-	var err error
-	if out.Row, err = l.read(ctx, q, false); err != nil || out.Row == (core.Row{}) {
+func (l ledger) history(ctx context.Context, q querier) (core.Ledger, error) {
+	var out core.Ledger
+	row, err := l.read(ctx, q, false)
+	if err != nil || row == (core.Row{}) {
 		return out, err
 	}
+	out.Life, out.Fence, out.Ref = row.Life, row.Fence, row.Ref
 	var positions string
 	if err := q.QueryRow(ctx, `SELECT positions::text FROM `+l.name(ledgerTable)+` WHERE job = $1 AND sink = $2`,
 		l.job, l.sink).Scan(&positions); err != nil {
@@ -206,8 +190,8 @@ func (l ledger) history(ctx context.Context, q querier) (Ledger, error) {
 	if err != nil {
 		return out, err
 	}
-	out.Log, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (Entry, error) {
-		var e Entry
+	out.Log, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (core.Entry, error) {
+		var e core.Entry
 		var n [5]int64
 		err := r.Scan(&n[0], &e.Ref.Digest, &n[1], &e.Prev.Digest, &n[2], &n[3], &n[4], &e.At)
 		e.Ref.Epoch, e.Prev.Epoch, e.Fence = epoch.ID(n[0]), epoch.ID(n[1]), fence.Token(n[2])

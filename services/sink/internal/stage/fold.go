@@ -1,6 +1,9 @@
 package stage
 
 import (
+	"errors"
+
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/spec"
 )
@@ -12,10 +15,19 @@ type Fold func(batches []*rows.Batch) (parts []Part, truncated bool, err error)
 // Upserts keeps the last state of every key; the table must have a key.
 func Upserts(batches []*rows.Batch) ([]Part, bool, error) {
 	net, err := rows.Collapse(batches...)
+	if errors.Is(err, rows.ErrOrphan) {
+		table := string(batches[0].Schema().Table())
+		return nil, false, fault.Wrap(err, fault.SinkPartialMiss, "table "+table,
+			"a key changed, the source did not send all columns, and the row under the old key belongs to another writer", "table", table)
+	}
 	if err != nil {
 		return nil, false, err
 	}
 	var parts []Part
+	// First, because they read the target before anything of the piece has changed it.
+	for _, b := range net.Moves {
+		parts = append(parts, Part{Move, b})
+	}
 	for _, b := range net.Deletes {
 		parts = append(parts, Part{Delete, b})
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -29,6 +30,8 @@ const (
 	Partial Kind = 4
 	// Change: images as the source sent them, in order.
 	Change Kind = 5
+	// Move: rows of a rows.MoveSchema, which take the columns they lack from the row under their old key.
+	Move Kind = 6
 )
 
 // Part is some rows of a piece.
@@ -79,11 +82,18 @@ func NewCodec() (*Codec, error) {
 	return &Codec{enc: enc, dec: dec}, nil
 }
 
-const partHeader = 1 + 4 // kind, length
+const (
+	partHeader = 1 + 4 // kind, length
+	schemaSize = 8 << 10
+)
 
 // Encode writes the parts of one piece: for each its kind, its length and an Arrow IPC stream, all compressed at once.
 func (c *Codec) Encode(parts []Part) ([]byte, error) {
-	raw := c.raw[:0]
+	size := int64(0)
+	for _, p := range parts {
+		size += SizeOf(p.Rows) + schemaSize
+	}
+	raw := slices.Grow(c.raw[:0], int(size+size/16))
 	for _, p := range parts {
 		at := len(raw)
 		raw = append(raw, byte(p.Kind), 0, 0, 0, 0)
@@ -101,7 +111,7 @@ func (c *Codec) Encode(parts []Part) ([]byte, error) {
 // Decode reads what Encode wrote. The batches own their memory.
 func (c *Codec) Decode(data []byte) ([]Part, error) {
 	// The buffer starts three bytes late, so that every stream in it starts on eight.
-	raw, err := c.dec.DecodeAll(data, make([]byte, 8-partHeader, max(4*len(data), 1024)))
+	raw, err := c.dec.DecodeAll(data, make([]byte, 8-partHeader)) // the frame says how much it needs
 	if err != nil {
 		return nil, fmt.Errorf("decompress a staged piece: %w", err)
 	}
