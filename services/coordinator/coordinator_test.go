@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -234,4 +235,167 @@ func TestRegressedTermStopsTheCoordinator(t *testing.T) {
 			t.Errorf("Run: %v, want BUS_REGRESSED", err)
 		}
 	})
+}
+
+// A takeover restarts nothing: the attempt goes on, the epoch in flight is gathered again, and the old leader's term is
+// gone from every head.
+func TestLeaderDeathRestartsNoAttempt(t *testing.T) {
+	bubble(t, meshtest.ServerOptions{}, func(t *testing.T, m *mesh) {
+		stop := m.coordinator("c1")
+		m.actor("a", "a-1", nil, "source:generator", "sink:blackhole")
+		m.submit()
+		before := m.await("a committed epoch", func(h *job.Head) bool { return h.Committed >= 1 })
+		m.coordinator("c2")
+		if err := stop(); !errors.Is(err, context.Canceled) {
+			t.Fatalf("stopped with %v", err)
+		}
+		after := m.await("two epochs more", func(h *job.Head) bool { return h.Term > before.Term && durable(h) >= durable(before)+2 })
+		if after.Fence != before.Fence {
+			t.Errorf("fence %d after %d: the takeover restarted the attempt", after.Fence, before.Fence)
+		}
+	})
+}
+
+// ⚑ A process that is back within its lease is a lost process: its subtasks are not resurrected in the running attempt.
+func TestProcessBackWithinItsLeaseIsLost(t *testing.T) {
+	bubble(t, meshtest.ServerOptions{}, func(t *testing.T, m *mesh) {
+		m.coordinator("c1")
+		m.actor("a", "a-1", nil, "source:generator")
+		kill := m.actor("b", "b-1", nil, "sink:blackhole")
+		m.submit()
+		before := m.await("a committed epoch", func(h *job.Head) bool { return h.Committed >= 1 })
+		kill()
+		var mu sync.Mutex
+		var starts []job.Start
+		m.actor("b", "b-2", func(a job.Action) {
+			if s, ok := a.(job.Start); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				starts = append(starts, s)
+			}
+		}, "sink:blackhole")
+		after := m.await("another attempt", func(h *job.Head) bool { return h.Fence > before.Fence && durable(h) > durable(before) })
+		mu.Lock()
+		defer mu.Unlock()
+		for _, s := range starts {
+			if s.Fence == before.Fence {
+				t.Errorf("the new incarnation started subtasks of fence %d", s.Fence)
+			}
+		}
+		if after.Durable.Fence != after.Fence {
+			t.Errorf("durable epoch %d is of fence %d, want %d", after.Durable.Epoch, after.Durable.Fence, after.Fence)
+		}
+	})
+}
+
+// ⚑ A data stream that was deleted, or made anew under the same name, is loss.
+func TestLostDataStreamRecovers(t *testing.T) {
+	for name, damage := range map[string]func(m *mesh, h *job.Head) error{
+		"deleted": func(m *mesh, h *job.Head) error { return m.conn.DeleteData(m.ctx, "shop", h.Fence) },
+		"made anew": func(m *mesh, h *job.Head) error {
+			return errors.Join(m.conn.DeleteData(m.ctx, "shop", h.Fence), m.conn.CreateData(m.ctx, bus.DataConfig{Job: "shop", Fence: h.Fence}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, meshtest.ServerOptions{}, func(t *testing.T, m *mesh) {
+				m.coordinator("c1")
+				m.actor("a", "a-1", nil, "source:generator", "sink:blackhole")
+				m.submit()
+				before := m.await("two committed epochs", func(h *job.Head) bool { return h.Committed >= 2 })
+				pause(m.ctx, 2*time.Second) // virtual: the stream has been looked at
+				if err := damage(m, before); err != nil {
+					t.Fatal(err)
+				}
+				after := m.await("another attempt", func(h *job.Head) bool { return h.Fence > before.Fence && h.Phase == job.Running })
+				if n := len(after.Restarts); n != 1 || after.Restarts[0].Kind != job.RestartLoss {
+					t.Errorf("restarts %+v, want one LOSS", after.Restarts)
+				}
+			})
+		})
+	}
+}
+
+// After a restart of the server the memory streams and leases are gone; the mesh finds itself again without a person.
+func TestServerRestart(t *testing.T) {
+	bubble(t, meshtest.ServerOptions{}, func(t *testing.T, m *mesh) {
+		m.coordinator("c1")
+		m.actor("a", "a-1", nil, "source:generator", "sink:blackhole")
+		m.submit()
+		before := m.await("a committed epoch", func(h *job.Head) bool { return h.Committed >= 1 })
+		m.srv.Restart()
+		m.await("progress in another attempt", func(h *job.Head) bool {
+			return h.Fence > before.Fence && h.Committed > before.Committed
+		})
+		for e, n := range m.target.commits {
+			if n != 1 {
+				t.Errorf("%s committed %d times", e, n)
+			}
+		}
+	})
+}
+
+// A submitted job waits for capacity and says so; a cancelled one is released and may be submitted again as another life.
+func TestCancelAndSubmitAgain(t *testing.T) {
+	bubble(t, meshtest.ServerOptions{}, func(t *testing.T, m *mesh) {
+		m.coordinator("c1")
+		m.submit()
+		h := m.await("NO_CAPACITY", func(h *job.Head) bool { return h.Reason.Code == string(fault.JobNoCapacity) })
+		if h.Phase != job.Starting || len(h.Restarts) != 0 {
+			t.Errorf("without capacity: %+v", h)
+		}
+		m.actor("a", "a-1", nil, "source:generator", "sink:blackhole")
+		first := m.await("a committed epoch", func(h *job.Head) bool { return h.Committed >= 1 })
+		m.ask(func(i job.Intent) job.Intent { return i.Cancelled("r2", time.Now()) })
+		m.await("released", func(h *job.Head) bool { return h.Phase == job.Cancelled && h.Release != nil && h.Release.Done })
+		m.target.mu.Lock()
+		m.target.rows = make(map[string]job.LedgerRow)
+		m.target.mu.Unlock()
+		m.submit()
+		second := m.await("another life", func(h *job.Head) bool { return h.Life != first.Life && h.Committed >= 1 })
+		if second.Fence <= first.Fence || second.Durable.Epoch <= first.Durable.Epoch {
+			t.Errorf("the new life counts again: fence %d after %d, epoch %d after %d",
+				second.Fence, first.Fence, second.Durable.Epoch, first.Durable.Epoch)
+		}
+		if ids, err := m.reg.Epochs(m.ctx, "shop"); err != nil || uint64(ids[0]) <= durable(first) {
+			t.Errorf("manifests of the old life are left: %v, %v", ids, err)
+		}
+	})
+}
+
+// BenchmarkEpoch is the time from a request for an epoch until it is durable, on an idle job with fsync on every write.
+func BenchmarkEpoch(b *testing.B) {
+	m := newMesh(b, meshtest.ServerOptions{SyncAlways: true})
+	defer m.close()
+	m.coordinator("c1")
+	m.actor("a", "a-1", nil, "source:generator")
+	m.actor("b", "b-1", nil, "sink:blackhole")
+	m.submit()
+	last := m.await("a committed epoch", func(h *job.Head) bool { return h.Committed >= 1 })
+	w := m.reg.WatchHead(m.ctx, "shop")
+	defer w.Close()
+	var took []time.Duration
+	for b.Loop() {
+		m.ask(func(i job.Intent) job.Intent { return i.Epoch("r", time.Now()) })
+		for u := range w.Updates() {
+			if u.Kind != bus.Put {
+				continue
+			}
+			v, err := registry.DecodeHead(u.Entry)
+			if err != nil {
+				b.Fatal(err)
+			}
+			h := v.Head
+			if h.Committed == h.Durable.Epoch && h.Durable.Epoch > last.Durable.Epoch && h.InFlight == nil {
+				man, err := m.reg.Manifest(m.ctx, "shop", h.Durable.Ref)
+				if err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, h.Durable.At.Sub(man.Triggered))
+				last = h
+				break
+			}
+		}
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms/acked-p50")
 }
