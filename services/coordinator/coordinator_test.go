@@ -15,6 +15,7 @@ import (
 
 	"weir.dev/weir/pkg/app"
 	"weir.dev/weir/pkg/bus"
+	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/meshtest"
@@ -41,6 +42,7 @@ type mesh struct {
 	conn   *bus.Conn
 	reg    *registry.Registry
 	target *ledger
+	cfg    Config
 	work   sync.WaitGroup
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -48,7 +50,7 @@ type mesh struct {
 
 func newMesh(t testing.TB, o meshtest.ServerOptions) *mesh {
 	t.Helper()
-	m := &mesh{t: t, srv: meshtest.StartServer(t, o), target: newLedger()}
+	m := &mesh{t: t, srv: meshtest.StartServer(t, o), target: newLedger(), cfg: Default()}
 	m.ctx, m.cancel = context.WithCancel(t.Context())
 	m.conn = m.connect("test")
 	return m
@@ -87,12 +89,12 @@ func (m *mesh) coordinator(name string) (stop func() error) {
 			Telemetry: telemetry.Telemetry{Logger: log, Meter: metricnoop.NewMeterProvider().Meter("")},
 			Bus:       bus.Options{Name: name, InProcess: m.srv, Logger: log},
 			Ready:     func() { once.Do(func() { close(ready) }) },
-		}, Default())
+		}, m.cfg)
 		once.Do(func() { close(ready) })
 	})
 	<-ready
 	if m.reg == nil {
-		reg, err := registry.Open(m.ctx, m.conn, Default().Lease.Std())
+		reg, err := registry.Open(m.ctx, m.conn, m.cfg.Lease.Std())
 		if err != nil {
 			m.t.Fatalf("open registry: %v", err)
 		}
@@ -109,7 +111,7 @@ func (m *mesh) actor(name, incarnation string, log func(job.Action), capabilitie
 	m.t.Helper()
 	ctx, cancel := context.WithCancel(m.ctx)
 	conn := m.connect(name)
-	reg, err := registry.Open(ctx, conn, Default().Lease.Std())
+	reg, err := registry.Open(ctx, conn, m.cfg.Lease.Std())
 	if err != nil {
 		m.t.Fatalf("open registry: %v", err)
 	}
@@ -315,23 +317,27 @@ func TestLostDataStreamRecovers(t *testing.T) {
 	}
 }
 
-// After a restart of the server the memory streams and leases are gone; the mesh finds itself again without a person.
+// After a restart of the server the memory streams and leases are gone; the mesh finds itself again without a person. In
+// real time: the server waits under a lock while it shuts down, which stops virtual time.
 func TestServerRestart(t *testing.T) {
-	bubble(t, meshtest.ServerOptions{}, func(t *testing.T, m *mesh) {
-		m.coordinator("c1")
-		m.actor("a", "a-1", nil, "source:generator", "sink:blackhole")
-		m.submit()
-		before := m.await("a committed epoch", func(h *job.Head) bool { return h.Committed >= 1 })
-		m.srv.Restart()
-		m.await("progress in another attempt", func(h *job.Head) bool {
-			return h.Fence > before.Fence && h.Committed > before.Committed
-		})
-		for e, n := range m.target.commits {
-			if n != 1 {
-				t.Errorf("%s committed %d times", e, n)
-			}
-		}
+	m := newMesh(t, meshtest.ServerOptions{})
+	defer m.close()
+	m.cfg.Lease = config.Duration(time.Second)
+	m.coordinator("c1")
+	m.actor("a", "a-1", nil, "source:generator", "sink:blackhole")
+	m.submit()
+	before := m.await("a committed epoch", func(h *job.Head) bool { return h.Committed >= 1 })
+	m.srv.Restart()
+	m.await("progress in another attempt", func(h *job.Head) bool {
+		return h.Fence > before.Fence && h.Committed > before.Committed
 	})
+	m.target.mu.Lock()
+	defer m.target.mu.Unlock()
+	for e, n := range m.target.commits {
+		if n != 1 {
+			t.Errorf("%s committed %d times", e, n)
+		}
+	}
 }
 
 // A submitted job waits for capacity and says so; a cancelled one is released and may be submitted again as another life.
