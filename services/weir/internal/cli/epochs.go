@@ -186,14 +186,18 @@ func showAudit(w io.Writer, a control.Audit) {
 
 // readLedger reads the ledger of a sink that keeps one in a database, with the URL as this host resolves it.
 func readLedger(ctx context.Context, jobName, _ string, k spec.Sink) ([]epoch.LedgerEntry, bool, string, error) {
-	log, err := sink.ReadLedger(ctx, jobName, k, config.OS())
+	l, kept, err := sink.ReadLedger(ctx, jobName, k, config.OS().Resolve)
 	switch {
 	case fault.CodeOf(err) == fault.ConfUnresolved:
 		return nil, false, "the sink's URL has no value on this host", nil
 	case err != nil:
 		return nil, false, "", err
-	case log == nil:
-		return nil, false, "a " + k.Type + " sink keeps no ledger that can be read from here", nil
+	case !kept:
+		return nil, false, "a " + k.Type + " sink keeps no ledger", nil
+	}
+	log := make([]epoch.LedgerEntry, 0, len(l.Log))
+	for _, e := range l.Log {
+		log = append(log, epoch.LedgerEntry{Ref: e.Ref, Prev: e.Prev, Rows: e.Rows})
 	}
 	return log, true, "", nil
 }
