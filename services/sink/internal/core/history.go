@@ -11,12 +11,12 @@ import (
 
 // Entry is one commit that a ledger remembers.
 type Entry struct {
-	Ref        epoch.Ref   `json:"ref"`
-	Prev       epoch.Ref   `json:"prev,omitzero"`
-	Fence      fence.Token `json:"fence"`
-	Rows       uint64      `json:"rows"`
-	Dead       uint64      `json:"dead,omitempty"`
-	At         time.Time `json:"at"`
+	Ref   epoch.Ref   `json:"ref"`
+	Prev  epoch.Ref   `json:"prev,omitzero"`
+	Fence fence.Token `json:"fence"`
+	Rows  uint64      `json:"rows"`
+	Dead  uint64      `json:"dead,omitempty"`
+	At    time.Time   `json:"at"`
 }
 
 // Ledger is what a target remembers of one sink: the current row and the newest commits, oldest first.

@@ -1,0 +1,108 @@
+package sink_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// proxy stands between a sink and its target and cuts a connection at a word of the client's, once for each order.
+type proxy struct {
+	listener net.Listener
+	target   string
+
+	mu     sync.Mutex
+	word   []byte
+	before bool
+	done   int
+}
+
+func startProxy(t *testing.T, port int) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{listener: l, target: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	var all sync.WaitGroup
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	all.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { p.serve(client) })
+		}
+	})
+	return p
+}
+
+// url leads a connection string through the proxy.
+func (p *proxy) url(target string) string {
+	_, port, _ := net.SplitHostPort(p.target)
+	_, own, _ := net.SplitHostPort(p.listener.Addr().String())
+	return strings.Replace(target, ":"+port+"/", ":"+own+"/", 1)
+}
+
+// cutAfter orders one cut: when the client next sends word. The server gets the word, and the client no reply; or with
+// before the server does not get it either.
+func (p *proxy) cutAfter(word string, before bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.word, p.before = []byte(word), before
+}
+
+// cuts counts the cuts made.
+func (p *proxy) cuts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done
+}
+
+func (p *proxy) due(data []byte) (cut, before bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.word == nil || !bytes.Contains(data, p.word) {
+		return false, false
+	}
+	p.word = nil
+	p.done++
+	return true, p.before
+}
+
+func (p *proxy) serve(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var replies sync.WaitGroup
+	defer replies.Wait()
+	replies.Go(func() {
+		_, _ = io.Copy(client, server)
+		client.Close()
+	})
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(buf)
+		if cut, before := p.due(buf[:n]); cut {
+			client.Close()
+			if !before {
+				_, _ = server.Write(buf[:n])
+				// The server works on; what it answers reaches nobody.
+				_, _ = io.Copy(io.Discard, server)
+			}
+			return
+		}
+		if _, werr := server.Write(buf[:n]); err != nil || werr != nil {
+			server.Close()
+			return
+		}
+	}
+}
