@@ -30,6 +30,7 @@ const (
 	SinkBadURL          Code = "WEIR-SINK-026" // the connection string cannot be read
 	SinkSchemaChange    Code = "WEIR-SINK-027" // a change of a table's columns does not fit the target
 	SinkPartialImage    Code = "WEIR-SINK-028" // a row to append lacks columns
+	SinkTooOld          Code = "WEIR-SINK-029" // the target's version is not supported
 )
 
 func sinkCodes() []Entry {
@@ -173,6 +174,11 @@ func sinkCodes() []Entry {
 			Code: SinkPartialImage, Name: "SINK_PARTIAL_IMAGE", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "a row to append lacks columns that the source did not send",
 			Remedy: "ALTER TABLE <table> REPLICA IDENTITY FULL at the source, or use mode: upsert or changelog.",
+		},
+		{
+			Code: SinkTooOld, Name: "SINK_TOO_OLD", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the target's version is not supported",
+			Remedy: "Use PostgreSQL 14 or newer as the target.",
 		},
 	}
 }
