@@ -41,6 +41,9 @@ func TestTallyIsASumThatSubtracts(t *testing.T) {
 	early := a.Total()
 	a.Count(1<<63+5, 4)
 	b.Count(1<<63+5, 4)
+	if want := (Tally{Messages: 2, Rows: 7, Hash: 5}); a.Total() != want {
+		t.Errorf("Total = %+v, want %+v", a.Total(), want)
+	}
 	if got, want := a.Total().Since(early), b.Total(); got != want {
 		t.Errorf("Since = %+v, want %+v", got, want)
 	}

@@ -83,7 +83,8 @@ type Output interface {
 // Reader reads one share of the source.
 type Reader interface {
 	// Poll emits what is at hand and returns at a safe point. With nothing at hand it waits until there is, until
-	// wake is readable (it must not be drained by Poll) or until ctx ends.
+	// wake is signalled or until ctx ends. A Poll that has received from wake must return: the signal is then used up,
+	// and the caller looks at everything after each Poll.
 	Poll(ctx context.Context, out Output, wake <-chan struct{}) (Status, error)
 	// Snapshot returns the cut at the present safe point.
 	Snapshot(e epoch.ID) (Cut, error)

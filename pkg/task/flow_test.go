@@ -190,6 +190,29 @@ func TestCommitsThatFailForAWhile(t *testing.T) {
 	})
 }
 
+// T5: a committer that is told of a durable epoch and finds another fence in the record commits nothing, although the
+// ledger would still let it.
+func TestCommitterReadsTheHeadAfresh(t *testing.T) {
+	t.Parallel()
+	var target meshtest.Target
+	inBubble(t, flowSpec, &target, func(ctx context.Context, l *leader) {
+		l.start(ctx)
+		l.change(func(h *job.Head) { h.Phase = job.Running })
+		pass(200 * time.Millisecond)
+		target.SetDown(true)
+		l.durable(ctx, l.trigger())
+		pass(10 * time.Second)
+		l.mu.Lock()
+		l.head.Fence++
+		l.mu.Unlock()
+		target.SetDown(false)
+		pass(time.Minute)
+		if log := target.Log(); len(log) != 0 || target.Refused() != 0 {
+			t.Errorf("committed %+v, %d refused by the ledger", log, target.Refused())
+		}
+	})
+}
+
 // I8: a committer that was frozen before its commit and wakes up in the attempt after is refused by the ledger.
 func TestFrozenCommitterIsRefused(t *testing.T) {
 	t.Parallel()
