@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -32,6 +33,9 @@ type Committer struct {
 	// targets are examined tables, valid as long as commits succeed.
 	targets map[rows.TableID]*target
 }
+
+// oldestVersion is PostgreSQL 14: before it a session could not wait for the end of another that it terminates.
+const oldestVersion = 140000
 
 // idle is the transaction status of a session that can be used.
 const idle = 'I'
@@ -66,6 +70,9 @@ func (c *Committer) probe(ctx context.Context, s *session) error {
 	if err := s.QueryRow(ctx, `SELECT current_setting('server_version_num'), current_setting('transaction_read_only'),
 		current_setting('synchronous_commit')`).Scan(&version, &readOnly, &durable); err != nil {
 		return c.fail(ctx, err)
+	}
+	if n, err := strconv.Atoi(version); err != nil || n < oldestVersion {
+		return fault.New(fault.SinkTooOld, c.at.sink, "server_version_num is "+version)
 	}
 	if readOnly == "on" {
 		return fault.New(fault.SinkReadOnly, c.at.sink, "transaction_read_only is on", "where", c.at.sink)

@@ -82,7 +82,7 @@ func connect(ctx context.Context, url string, id source.Identity, lost []uint32,
 	if err != nil {
 		return nil, badURL(at)
 	}
-	cfg.ConnectTimeout = connectTimeout
+	cfg.ConnectTimeout, cfg.DialFunc = connectTimeout, dialPatiently
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // every statement is planned for the rows it meets
 	maps.Copy(cfg.RuntimeParams, settings)
 	cfg.RuntimeParams["application_name"] = sessionPrefix(id) + id.Fence.String()
