@@ -251,3 +251,31 @@ func cpuOfCommitter(tb testing.TB, pg *harness.Postgres) time.Duration {
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
+
+// BenchmarkFiles commits epochs of 100,000 changes as Parquet and as JSON lines.
+func BenchmarkFiles(b *testing.B) {
+	const epochRows = 100_000
+	s := orders(b)
+	for _, format := range []spec.FileFormat{spec.Parquet, spec.JSONLines} {
+		b.Run(string(format), func(b *testing.B) {
+			x := newBench(b, spec.Sink{Name: "lake", Type: "files", Mode: spec.Changelog, Config: &spec.FilesSink{
+				Files: spec.FilesTarget{Path: config.NewText(b.TempDir()), Format: format},
+			}})
+			ids := make([]int64, epochRows)
+			for i := range ids {
+				ids[i] = int64(i)
+			}
+			batches := makeOrders(b, s, rows.OpInsert, ids, 1)
+			var own time.Duration
+			n := 0
+			for b.Loop() {
+				o := cpuOfSelf(b)
+				x.epoch(b, batches)
+				own, n = own+cpuOfSelf(b)-o, n+epochRows
+			}
+			b.ReportMetric(float64(own.Nanoseconds())/float64(n), "own-cpu-ns/row")
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
