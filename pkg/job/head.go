@@ -96,6 +96,9 @@ type InFlight struct {
 	// Savepoint is the name under which a SAVEPOINT epoch is kept.
 	Savepoint string    `json:"savepoint,omitempty"`
 	Triggered time.Time `json:"triggered"`
+	// Trace is the W3C traceparent of the leader's span for this epoch; empty when it is not sampled. The leader's shell
+	// sets it before the record is written first; nothing is decided on it.
+	Trace string `json:"trace,omitempty"`
 }
 
 // Durable is a durable epoch and where its manifest is.

@@ -609,3 +609,19 @@ func TestWakeNeverNamesThePast(t *testing.T) {
 		t.Errorf("got %s", describeHead(w.leader.Head))
 	}
 }
+
+// A late ack of an older epoch does not take the newer one's place.
+func TestLateOldAckReplacesNothing(t *testing.T) {
+	t.Parallel()
+	w := running(t)
+	old := w.facts["ack "+idReader.String()]
+	w.mute = true
+	w.wait()
+	w.mute = false
+	w.feed(stamped(old, w.moment()))
+	w.receive(false)
+	w.feed(stamped(w.facts["ack "+idWriter.String()], w.moment()))
+	if len(w.under) != 1 {
+		t.Error("epoch 2 is not sealed although every subtask has answered")
+	}
+}
