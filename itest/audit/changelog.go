@@ -57,7 +57,9 @@ func readTable(ctx context.Context, conn *pgx.Conn, schema, sourceSchema string,
 	}
 	texts := make([]string, len(columns))
 	for i, name := range columns {
-		texts[i] = pgx.Identifier{name}.Sanitize() + "::text"
+		// format() uses the type's output function, as the log does; a cast to text says "true" where that says "t".
+		quoted := pgx.Identifier{name}.Sanitize()
+		texts[i] = "CASE WHEN " + quoted + " IS NOT NULL THEN format('%s', " + quoted + ") END"
 	}
 	found, err := conn.Query(ctx, fmt.Sprintf(
 		`SELECT _op::int4, _seq, _txn, _ord, _epoch, coalesce(_absent, '{}'), ARRAY[%s] FROM %s`,

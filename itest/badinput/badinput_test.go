@@ -24,7 +24,7 @@ func TestBadInput(t *testing.T) {
 	s.records = s.mesh.Records(t)
 	published := s.listen(t)
 
-	tests := map[string]func(*testing.T, *scene){
+	tests := map[string]func(trial){
 		"source password":   sourcePassword,
 		"target password":   targetPassword,
 		"no replication":    noReplication,
@@ -38,13 +38,13 @@ func TestBadInput(t *testing.T) {
 		"unset environment": unsetReference,
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
-		t.Run(name, func(t *testing.T) { tests[name](t, s) })
+		t.Run(name, func(t *testing.T) { tests[name](trial{TB: t, scene: s}) })
 	}
 	s.silent(t, published)
 }
 
-func sourcePassword(t *testing.T, s *scene) {
-	f := s.newFlow(t, "sourcepw", setup{})
+func sourcePassword(t trial) {
+	f := t.newFlow(t, "sourcepw", setup{})
 	f.login(t, "source", f.source.URLAs(f.wrong(f.reader), f.name))
 	f.submit(t)
 	f.fails(t, fault.PGWrongPassword)
@@ -52,8 +52,8 @@ func sourcePassword(t *testing.T, s *scene) {
 	f.repaired(t)
 }
 
-func targetPassword(t *testing.T, s *scene) {
-	f := s.newFlow(t, "targetpw", setup{})
+func targetPassword(t trial) {
+	f := t.newFlow(t, "targetpw", setup{})
 	f.run(t)
 	// It changes while the job runs; the committer notices when it has to connect again.
 	if err := f.target.Exec(t.Context(), "postgres", fmt.Sprintf("ALTER ROLE %s PASSWORD '%s'", f.writer.Name, f.canary("CHANGED"+f.writer.Password))); err != nil {
@@ -69,8 +69,8 @@ func targetPassword(t *testing.T, s *scene) {
 	f.repaired(t)
 }
 
-func noReplication(t *testing.T, s *scene) {
-	f := s.newFlow(t, "noreplication", setup{noReplication: true})
+func noReplication(t trial) {
+	f := t.newFlow(t, "noreplication", setup{noReplication: true})
 	f.submit(t)
 	f.fails(t, fault.PGNoReplicationRight)
 	if err := f.source.Exec(t.Context(), "postgres", "ALTER ROLE "+f.reader.Name+" REPLICATION"); err != nil {
@@ -79,8 +79,8 @@ func noReplication(t *testing.T, s *scene) {
 	f.repaired(t)
 }
 
-func noCreate(t *testing.T, s *scene) {
-	f := s.newFlow(t, "nocreate", setup{noCreate: true})
+func noCreate(t trial) {
+	f := t.newFlow(t, "nocreate", setup{noCreate: true})
 	f.submit(t)
 	f.fails(t, fault.SinkMissingRight)
 	if err := f.target.Exec(t.Context(), "postgres", "GRANT CREATE ON DATABASE "+f.name+" TO "+f.writer.Name); err != nil {
@@ -90,12 +90,12 @@ func noCreate(t *testing.T, s *scene) {
 }
 
 // walLevelAndSlots: first the log is not logical; when it is, somebody else has the only slot.
-func walLevelAndSlots(t *testing.T, s *scene) {
+func walLevelAndSlots(t trial) {
 	source := harness.StartPostgres(t, harness.PostgresConfig{
 		Settings: map[string]string{"wal_level": "replica", "max_replication_slots": "1"},
 	})
-	s.canary(source.Admin.Password)
-	f := s.newFlow(t, "wallevel", setup{source: source})
+	t.canary(source.Admin.Password)
+	f := t.newFlow(t, "wallevel", setup{source: source})
 	f.submit(t)
 	f.fails(t, fault.PGWALLevel)
 
@@ -118,8 +118,8 @@ func walLevelAndSlots(t *testing.T, s *scene) {
 
 // slotDropped: somebody takes the slot away under the running job. What is lost cannot be repaired, so it must be said,
 // and never be papered over by a new slot.
-func slotDropped(t *testing.T, s *scene) {
-	f := s.newFlow(t, "slotdropped", setup{})
+func slotDropped(t trial) {
+	f := t.newFlow(t, "slotdropped", setup{})
 	f.run(t)
 	f.dropSlot(t)
 	f.write(t, "INSERT INTO t VALUES (2, 2)")
@@ -159,10 +159,10 @@ func (f *flow) staysFailed(tb testing.TB, code fault.Code) {
 }
 
 // targetDown: the target goes away for a while. The job waits and says so; nobody has to do anything.
-func targetDown(t *testing.T, s *scene) {
+func targetDown(t trial) {
 	target := harness.StartPostgres(t, harness.PostgresConfig{})
-	s.canary(target.Admin.Password)
-	f := s.newFlow(t, "targetdown", setup{target: target})
+	t.canary(target.Admin.Password)
+	f := t.newFlow(t, "targetdown", setup{target: target})
 	f.run(t)
 	before := f.mesh.Status(t, f.name)
 	if err := target.Stop(t.Context()); err != nil {
@@ -195,8 +195,8 @@ func targetDown(t *testing.T, s *scene) {
 }
 
 // constraint: the target has a rule that the source does not have.
-func constraint(t *testing.T, s *scene) {
-	f := s.newFlow(t, "constrained", setup{})
+func constraint(t trial) {
+	f := t.newFlow(t, "constrained", setup{})
 	f.run(t)
 	if err := f.target.Exec(t.Context(), f.name, "ALTER TABLE copied.t ADD CONSTRAINT small CHECK (v < 100)"); err != nil {
 		t.Fatal(err)

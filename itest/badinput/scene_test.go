@@ -25,6 +25,12 @@ type scene struct {
 	canaries []string
 }
 
+// trial is one thing that is wrong.
+type trial struct {
+	testing.TB
+	*scene
+}
+
 // canary remembers a password; see B1.
 func (s *scene) canary(password string) string {
 	s.mu.Lock()
@@ -90,10 +96,10 @@ func (s *scene) newFlow(tb testing.TB, name string, with setup) *flow {
 	return f
 }
 
-// login stores the URL of one side and returns the reference to it.
-func (f *flow) login(tb testing.TB, side, url string) string {
+// login stores the URL of one side.
+func (f *flow) login(tb testing.TB, side, url string) {
 	tb.Helper()
-	return f.mesh.Secret(tb, f.name+"-"+side, url)
+	f.mesh.Secret(tb, f.name+"-"+side, url)
 }
 
 // wrong is a login with a password that is not its own.

@@ -16,7 +16,7 @@ import (
 
 // brokenSpec: all that is wrong with a file is said at once, with its place and what would be right; nothing is stored.
 // The goldens of single problems are in pkg/spec.
-func brokenSpec(t *testing.T, s *scene) {
+func brokenSpec(t trial) {
 	const broken = `apiVersion: weir/v1
 job: Broken
 sources:
@@ -31,9 +31,9 @@ sinks:
     url: ${COPY_URL}
     mode: upsrt
 `
-	file := s.mesh.File(t, "broken.yaml", broken)
+	file := t.mesh.File(t, "broken.yaml", broken)
 	for _, command := range [][]string{{"validate", file}, {"job", "submit", file}} {
-		a := s.mesh.Ask(t, append(command, "--json")...)
+		a := t.mesh.Ask(t, append(command, "--json")...)
 		if a.Exit != fault.ExitRequest {
 			t.Errorf("exit %d, want %d: %s", a.Exit, fault.ExitRequest, a)
 		}
@@ -50,33 +50,33 @@ sinks:
 				t.Errorf("%v: no problem at %s that hints at %q; found %v", command, place, hint, found)
 			}
 		}
-		text := s.mesh.Ask(t, command...)
+		text := t.mesh.Ask(t, command...)
 		if !strings.Contains(text.Stderr, "broken.yaml:6:5") || !strings.Contains(text.Stderr, string(fault.SpecInvalid)) {
 			t.Errorf("the text does not name place and code: %s", text)
 		}
 	}
-	if list := s.mesh.Must(t, "job", "list").Stdout; strings.Contains(strings.ToLower(list), "broken") {
+	if list := t.mesh.Must(t, "job", "list").Stdout; strings.Contains(strings.ToLower(list), "broken") {
 		t.Errorf("a broken spec was stored:\n%s", list)
 	}
 }
 
 // literalPassword: a mesh refuses a password in the file, and does not repeat it.
-func literalPassword(t *testing.T, s *scene) {
+func literalPassword(t trial) {
 	spec := fmt.Sprintf(`apiVersion: weir/v1
 job: literal
 sources: {made: {type: generator, rate: 10}}
 sinks:
   copy: {from: [made], type: postgres, url: "postgres://someone:%s@127.0.0.1:1/db"}
-`, s.canary("LITERAL"+rand.Text()))
-	a := s.mesh.Ask(t, "job", "submit", s.mesh.File(t, "literal.yaml", spec))
+`, t.canary("LITERAL"+rand.Text()))
+	a := t.mesh.Ask(t, "job", "submit", t.mesh.File(t, "literal.yaml", spec))
 	if a.Exit != fault.ExitRequest || !strings.Contains(a.Stderr, "${file:") {
 		t.Errorf("a literal password was not refused with the remedy: %s", a)
 	}
 }
 
 // unsetReference: the process that needs a value does not have it.
-func unsetReference(t *testing.T, s *scene) {
-	f := s.newFlow(t, "unset", setup{})
+func unsetReference(t trial) {
+	f := t.newFlow(t, "unset", setup{})
 	spec := strings.Replace(f.spec(t), f.mesh.Reference(f.name+"-target"), "${NOBODY_HAS_SET_THIS}", 1)
 	f.mesh.Must(t, "job", "submit", f.mesh.File(t, "unset.yaml", spec))
 	f.fails(t, fault.ConfUnresolved)

@@ -142,5 +142,7 @@ func report(tb testing.TB, times map[string][]time.Duration) {
 			all = append(all, times[kind]...)
 		}
 	}
-	tb.Log(strings.Join(append(lines, line("all", all)), "\n  "))
+	if len(all) > 0 {
+		tb.Log(strings.Join(append(lines, line("all", all)), "\n  "))
+	}
 }

@@ -157,9 +157,9 @@ func (m *Mesh) Node(name string) *Member {
 	return nil
 }
 
-// Secret stores a value in a file and returns the reference that a job spec names it by. Storing it again replaces it
-// for every process at once.
-func (m *Mesh) Secret(tb testing.TB, name, value string) string {
+// Secret stores a value in a file that job specs name by its [Mesh.Reference]. Storing it again replaces it for every
+// process at once.
+func (m *Mesh) Secret(tb testing.TB, name, value string) {
 	tb.Helper()
 	file := filepath.Join(m.secrets, name)
 	if err := os.WriteFile(file+".new", []byte(value+"\n"), 0o600); err != nil {
@@ -168,7 +168,6 @@ func (m *Mesh) Secret(tb testing.TB, name, value string) string {
 	if err := os.Rename(file+".new", file); err != nil {
 		tb.Fatal(err)
 	}
-	return m.Reference(name)
 }
 
 // Reference is how a job spec names a stored secret.

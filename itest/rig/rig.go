@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -43,13 +44,13 @@ sinks:
     url: ${TARGET_URL}
     schema: shop_copy
     mode: upsert
-    writers: 2
   log:
     from: [db]
     type: postgres
     url: ${TARGET_URL}
     schema: shop_log
     mode: changelog
+    writers: 2
 `
 
 // Config says how big a flow is.
@@ -74,7 +75,7 @@ type Rig struct {
 	close   func() error
 }
 
-// Start builds the flow, waits until the job runs and opens the shop.
+// Start builds the flow, opens the shop and waits until its readers see rows at the target.
 func Start(tb testing.TB, cfg Config) *Rig {
 	tb.Helper()
 	ctx := tb.Context()
@@ -98,6 +99,14 @@ func Start(tb testing.TB, cfg Config) *Rig {
 		r.readers = append(r.readers, audit.StartReader(ctx, r.Target.URL("postgres"), sql, r.durable))
 	}
 	r.open(tb, cfg)
+	for _, reader := range r.readers {
+		harness.Await(tb, 60*time.Second, "the first rows at the target", func(context.Context) error {
+			if reader.Looks() == 0 {
+				return errors.New("a reader has seen nothing yet")
+			}
+			return nil
+		})
+	}
 	return r
 }
 

@@ -2,7 +2,6 @@ package zombies
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -28,15 +27,9 @@ func TestReaderFrozenWithTheSlot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	zombie := r.Mesh.Node(node)
-	if zombie == nil {
-		t.Fatalf("the reader runs on %q, which is no process of this test", node)
-	}
 	before := slotHolder(t, r)
 	frozen := time.Now()
-	if err := zombie.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	z := freeze(t, r, node)
 	if slotHolder(t, r) != before {
 		t.Fatal("the frozen reader does not hold the slot")
 	}
@@ -58,10 +51,7 @@ func TestReaderFrozenWithTheSlot(t *testing.T) {
 	}
 	t.Logf("frozen with the slot; another reader's next durable epoch after %.2f s", took.Seconds())
 
-	if err := zombie.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, r, zombie)
+	z.comeBack(t)
 	if now := slotHolder(t, r); now != holder {
 		t.Errorf("the slot went from %q to %q when the first reader came back", holder, now)
 	}
@@ -78,26 +68,3 @@ func slotHolder(tb testing.TB, r *rig.Rig) (name string) {
 	})
 	return name
 }
-
-// refused waits until the process that came back has been turned away, and somebody has counted it: itself, or those
-// whom it sent something.
-func refused(tb testing.TB, r *rig.Rig, zombie *mesh.Member) {
-	tb.Helper()
-	harness.Await(tb, 20*time.Second, "the zombie to be refused and counted", func(ctx context.Context) error {
-		var seen []string
-		for _, name := range fencedMetrics {
-			n := mesh.Sum(zombie.Metrics(ctx, tb), name)
-			if n > 0 {
-				tb.Logf("%s: %s = %.0f", zombie.Node, name, n)
-				return nil
-			}
-			seen = append(seen, fmt.Sprintf("%s=%.0f", name, n))
-		}
-		return fmt.Errorf("on %s: %s", zombie.Node, strings.Join(seen, ", "))
-	})
-	// It is not harmed for good: it joins again and can take work.
-	harness.Await(tb, 20*time.Second, zombie.Node+" to be of use again", harness.HTTPReady(zombie.HTTP+"/readyz"))
-}
-
-// fencedMetrics count what an owner that has been replaced was refused.
-var fencedMetrics = []string{"weir_sink_commit_fenced_total", "weir_node_fenced_total"}

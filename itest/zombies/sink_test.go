@@ -40,14 +40,8 @@ func TestSinkFrozenInMidCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	zombie := r.Mesh.Node(node)
-	if zombie == nil {
-		t.Fatalf("the committer runs on %q, which is no process of this test", node)
-	}
 	frozen := time.Now()
-	if err := zombie.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	z := freeze(t, r, node)
 	if err := lock.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +62,7 @@ func TestSinkFrozenInMidCommit(t *testing.T) {
 	committedBy(t, r, uint64(after.Fence))
 	t.Logf("frozen in mid-commit; another committer's next durable epoch after %.2f s", took.Seconds())
 
-	if err := zombie.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, r, zombie)
+	z.comeBack(t)
 	r.Verdict(t)
 }
 
