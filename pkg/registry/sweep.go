@@ -35,11 +35,12 @@ func (r *Registry) DropPlans(ctx context.Context, name string, below fence.Token
 	return errors.Join(failed...)
 }
 
-// EraseJob removes every record of a job but its head and its intent, which keep its counters. Only the leader may call
-// it, for a job that is DELETED.
+// EraseJob removes every record of a job but its head and intent, which keep its counters, and its specs, one of which a
+// new request may name already. Only the leader may call
+// it, for a life that is over.
 func (r *Registry) EraseJob(ctx context.Context, name string) error {
 	var failed []error
-	for _, part := range []string{".plan.>", ".epoch.>", ".spec.>", ".savepoint.>"} {
+	for _, part := range []string{".plan.>", ".epoch.>", ".savepoint.>"} {
 		failed = append(failed, r.reg.PurgeSubject(ctx, strings.TrimSuffix(bus.HeadKey(name), ".head")+part))
 	}
 	return errors.Join(failed...)
