@@ -52,7 +52,7 @@ func (s *Subtask) commit(ctx context.Context) error {
 		return nil
 	})
 	if k.c != nil {
-		defer k.c.Close()
+		defer s.release("committer", k.c)
 	}
 	if err != nil {
 		return err

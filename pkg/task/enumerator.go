@@ -24,7 +24,7 @@ func (s *Subtask) enumerate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open enumerator: %w", err)
 	}
-	defer e.Close()
+	defer s.release("enumerator", e)
 	s.reporting(func(r *report.Envelope) {
 		v := e.Report()
 		r.Enumerator = &v

@@ -25,7 +25,7 @@ func (s *Subtask) read(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open reader: %w", err)
 	}
-	defer r.Close()
+	defer s.release("reader", r)
 	s.reporting(func(e *report.Envelope) {
 		v := r.Report()
 		e.Reader = &v

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -196,6 +197,13 @@ func (s *Subtask) open(ctx context.Context, wg *sync.WaitGroup) error {
 func (s *Subtask) close() {
 	if s.out != nil {
 		s.out.pub.Close()
+	}
+}
+
+// release closes a half of a connector. Its work is over either way, so an error is only for people.
+func (s *Subtask) release(half string, c io.Closer) {
+	if err := c.Close(); err != nil {
+		s.cfg.Logger.Warn("connector not closed cleanly", "half", half, "error", err)
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *Subtask) write(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open writer: %w", err)
 	}
-	defer w.Close()
+	defer s.release("writer", w)
 	data, _ := s.cfg.Plan.Inputs(s.cfg.Subtask)
 	l := &writer{
 		s: s, w: w, align: epoch.NewAlign[letter](len(data), s.restored()), staging: staging{subtask: s.cfg.Subtask},

@@ -1,0 +1,34 @@
+package node
+
+import (
+	"slices"
+	"testing"
+
+	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/source"
+)
+
+// The flows of a node are in the suite of the assembled mesh, services/weir/internal/bubble.
+
+func TestVersionForMicroServices(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"": "0.0.0", "dev": "0.0.0", "v1.2.3": "1.2.3", "1.2.3-4-gabc": "1.2.3-4-gabc", "1.2": "0.0.0",
+	} {
+		if got := semver(in); got != want {
+			t.Errorf("semver(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestCapabilitiesAreOrdered(t *testing.T) {
+	t.Parallel()
+	c := Config{
+		Sources: map[string]source.Connector{"postgres": nil, "generator": nil},
+		Sinks:   map[string]sink.Connector{"files": nil},
+	}
+	want := []string{"sink:files", "source:generator", "source:postgres"}
+	if got := c.capabilities(); !slices.Equal(got, want) {
+		t.Errorf("capabilities %v, want %v", got, want)
+	}
+}
