@@ -19,6 +19,7 @@ import (
 	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
 	"weir.dev/weir/services/cdc-postgres/internal/pgoutput"
+	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
 )
 
 // linger is how long a row waits for others to share its batch.
@@ -47,6 +48,7 @@ type reader struct {
 	idle     bool // another reader has the log
 	stopped  bool // the end of a drain is passed
 
+	present   pgrepl.Chunk
 	data      []byte // the rest of the present chunk
 	described []*described
 	row       pgoutput.Change
@@ -152,7 +154,8 @@ func (r *reader) next() (bool, error) {
 	if err != nil || !ok {
 		return false, err
 	}
-	r.data, r.described = it.chunk.Data, it.tables
+	r.present.Release() // rows were copied into builders
+	r.present, r.data, r.described = it.chunk, it.chunk.Data, it.tables
 	if it.asText {
 		r.log.Info("log read again in text form", slog.String("position", r.tracker.Position().Public().String()))
 		r.tracker.Rewind()

@@ -25,9 +25,12 @@ const (
 	chunkSize = 256 << 10
 	// smallRead is below which a read shows that the server is slower than we are.
 	smallRead = 32 << 10
-	// nap lets a slower server run on before it is asked again. Waking for every message costs both sides more than
-	// the message itself, and the delay is far below the linger of a batch.
-	nap = time.Millisecond
+	// A slower server is let run on before it is asked again: waking for every message costs both sides more than the
+	// message itself. The pause grows while reads stay tiny, and is never above the linger of a batch.
+	napMin, napMax = time.Millisecond, 4 * time.Millisecond
+	tinyRead       = 8 << 10
+	// spares is how many used buffers are kept for reading.
+	spares = 8
 	// silence is after how long without a byte the connection counts as dead. Every status message asks for an answer.
 	silence = 15 * time.Second
 	// maxMessage is PostgreSQL's own limit of one message.
@@ -36,8 +39,8 @@ const (
 
 // System is what a replication connection says about the server.
 type System struct {
-	Identifier string
-	Timeline   uint32
+	Identifier string `json:"identifier"`
+	Timeline   uint32 `json:"timeline"`
 }
 
 // StartOptions say what a replication connection reads.
@@ -57,8 +60,11 @@ type Stream struct {
 	r      io.Reader
 	system System
 
-	buf  []byte // received bytes without a complete message yet
-	fail error  // what to return once everything before it was handed out
+	buf   []byte // received bytes without a complete message yet
+	fail  error  // what to return once everything before it was handed out
+	nap   time.Duration
+	low   lowWater
+	spare chan []byte
 
 	write  sync.Mutex
 	status [39]byte
@@ -71,7 +77,7 @@ func (t *Target) Start(ctx context.Context, opts StartOptions) (*Stream, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{target: t, slot: opts.Slot, conn: hijacked.Conn, r: r, buf: make([]byte, 0, chunkSize)}
+	s := &Stream{target: t, slot: opts.Slot, conn: hijacked.Conn, r: r, buf: make([]byte, 0, chunkSize), spare: make(chan []byte, spares), low: lowWaterOf(hijacked.Conn)}
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)) })
 	err = s.start(opts)
 	if !stop() {
@@ -180,6 +186,8 @@ type Chunk struct {
 	Data []byte
 	// Relations are the offsets of the messages of Data that describe a table.
 	Relations []int
+
+	spare chan<- []byte // takes Data back; nil when it is too small to be worth it
 }
 
 // Message is the payload of the CopyData message at an offset: what follows its header and that of XLogData.
@@ -188,7 +196,19 @@ func (c Chunk) Message(at int) []byte {
 	return c.Data[at+30 : at+n]
 }
 
-// Receive waits for the next bytes of the log. The chunk's memory is the caller's.
+// Release gives the chunk's memory back for reading; nothing of it may be used any more. It may be called from another
+// goroutine, and need not be called.
+func (c Chunk) Release() {
+	if c.spare == nil {
+		return
+	}
+	select {
+	case c.spare <- c.Data[:0]:
+	default:
+	}
+}
+
+// Receive waits for the next bytes of the log. The chunk's memory is the caller's until Release.
 func (s *Stream) Receive() (Chunk, error) {
 	for s.fail == nil {
 		if cap(s.buf)-len(s.buf) < smallRead {
@@ -210,12 +230,26 @@ func (s *Stream) Receive() (Chunk, error) {
 			continue
 		}
 		s.take(&chunk, end)
-		if n < smallRead {
-			time.Sleep(nap)
-		}
+		s.pause(n)
 		return chunk, nil
 	}
 	return Chunk{}, s.target.streamFault(s.fail, s.slot)
+}
+
+// pause waits before the next read, by how much the last one found.
+func (s *Stream) pause(n int) {
+	switch {
+	case n >= smallRead:
+		s.nap = 0
+		return
+	case n >= tinyRead:
+		s.nap = napMin
+	default:
+		s.nap = min(max(2*s.nap, napMin), napMax)
+	}
+	s.low.set(smallRead)
+	time.Sleep(s.nap)
+	s.low.set(1)
 }
 
 // cut finds the end of the last whole message. Anything but log data ends the stream behind what came before it.
@@ -272,8 +306,20 @@ func (s *Stream) take(c *Chunk, end int) {
 		s.buf = s.buf[:copy(s.buf, rest)]
 		return
 	}
-	c.Data = s.buf[:end:end]
-	s.buf = append(make([]byte, 0, max(chunkSize, len(rest)+smallRead)), rest...)
+	c.Data, c.spare = s.buf[:end], s.spare
+	s.buf = append(s.buffer(len(rest)+smallRead), rest...)
+}
+
+// buffer returns an empty buffer with room for at least n bytes.
+func (s *Stream) buffer(n int) []byte {
+	select {
+	case b := <-s.spare:
+		if cap(b) >= n && cap(b) <= 2*chunkSize { // a buffer of one huge message is not kept
+			return b
+		}
+	default:
+	}
+	return make([]byte, 0, max(chunkSize, n))
 }
 
 // streamFault translates the end of a stream.
