@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"weir.dev/weir/pkg/app"
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/fault"
@@ -26,7 +28,7 @@ const retry = 500 * time.Millisecond
 // registry has lost writes.
 func Run(ctx context.Context, env app.Env, cfg Config) error {
 	log := env.Telemetry.Logger
-	m, err := newMetrics(env.Telemetry.Meter)
+	m, err := newMetrics(telemetry.Meter(env.Telemetry.Meter))
 	if err != nil {
 		return fmt.Errorf("make instruments: %w", err)
 	}
@@ -35,7 +37,7 @@ func Run(ctx context.Context, env app.Env, cfg Config) error {
 		return err
 	}
 	defer conn.Close()
-	c := &coordinator{conn: conn, cfg: cfg, log: log, metrics: m, owner: newOwner(env.Node)}
+	c := &coordinator{conn: conn, cfg: cfg, log: log, metrics: m, tracer: telemetry.Tracer(env.Telemetry.Tracer), owner: newOwner(env.Node)}
 	if err := c.ensureBase(ctx); err != nil {
 		return err
 	}
@@ -43,12 +45,13 @@ func Run(ctx context.Context, env app.Env, cfg Config) error {
 		return err
 	}
 	if env.Health != nil {
-		defer env.Health.Ready("bus", func() error {
+		defer env.Health.Ready(env.Service+" bus", func() error {
 			if !conn.Connected() {
 				return errors.New("not connected")
 			}
 			return nil
 		})()
+		defer env.Health.Ready(env.Service+" leader", func() error { return c.view.check(time.Now(), 3*cfg.Lease.Std()) })()
 	}
 	defer conn.OnReconnect(func() { c.reconnected(ctx) })()
 	if env.Ready != nil {
@@ -80,7 +83,9 @@ type coordinator struct {
 	cfg     Config
 	log     *slog.Logger
 	metrics *metrics
+	tracer  trace.Tracer
 	owner   owner
+	view    view
 	// unsettled is called when the bus is back; it is nil while this instance does not lead.
 	unsettled atomic.Pointer[func()]
 }
@@ -172,9 +177,12 @@ func (c *coordinator) standBy(ctx context.Context) (*registry.Lease, error) {
 			return lease, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case !told && errors.Is(err, bus.ErrConflict):
-			c.log.InfoContext(ctx, "standing by")
-		case !errors.Is(err, bus.ErrConflict):
+		case errors.Is(err, bus.ErrConflict):
+			c.view.led(time.Now())
+			if !told {
+				c.log.InfoContext(ctx, "standing by")
+			}
+		default:
 			c.log.WarnContext(ctx, "the leader's lease cannot be tried", telemetry.Err(err))
 			if !pause(ctx, retry) {
 				return nil, context.Cause(ctx)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
@@ -29,6 +31,7 @@ type leader struct {
 	cfg     Config
 	log     *slog.Logger
 	metrics *metrics
+	tracer  trace.Tracer
 	term    uint64
 
 	mail    chan letter
@@ -50,6 +53,7 @@ type seat struct {
 	// placed are the subtasks per node that the newest plan of the job takes up.
 	placed map[string]int
 	stream streamWatch
+	span   epochSpan
 }
 
 // leadUnder takes the next term, takes every head over, and leads until ctx ends.
@@ -70,7 +74,7 @@ func (c *coordinator) leadUnder(ctx context.Context) error {
 	}
 	log := c.log.With(telemetry.KeyTerm, term)
 	l := &leader{
-		conn: c.conn, reg: c.reg, cfg: c.cfg, log: log, metrics: c.metrics, term: term,
+		conn: c.conn, reg: c.reg, cfg: c.cfg, log: log, metrics: c.metrics, tracer: c.tracer, term: term,
 		exec: exec.New(c.conn, c.reg, log, term),
 		mail: make(chan letter, 1024), notices: make(chan job.Notice, 1024),
 		jobs: make(map[string]*seat), roster: newRoster(c.cfg.Lease.Std()),
@@ -78,10 +82,13 @@ func (c *coordinator) leadUnder(ctx context.Context) error {
 	log.InfoContext(ctx, "leading", "jobs", len(heads))
 	c.metrics.lead(ctx, 1)
 	defer c.metrics.lead(context.WithoutCancel(ctx), -1)
+	c.view.lead(true)
+	defer c.view.lead(false)
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer l.work.Wait()
 	defer cancel()
+	defer l.endSpans()
 	unsettled := func() { l.post(ctx, l.reconnected) }
 	c.unsettled.Store(&unsettled)
 	defer c.unsettled.Store(nil)
@@ -96,6 +103,13 @@ func (c *coordinator) leadUnder(ctx context.Context) error {
 	l.work.Go(func() { l.probeStreams(ctx) })
 	l.work.Go(func() { l.pingNodes(ctx) })
 	return l.loop(ctx)
+}
+
+// endSpans closes what this leadership leaves open; the epochs themselves go on under the next one.
+func (l *leader) endSpans() {
+	for _, s := range l.jobs {
+		s.span.end("leadership ended", time.Now())
+	}
 }
 
 // loop takes letters one by one and wakes jobs when they asked for it.
@@ -181,6 +195,9 @@ func (l *leader) feed(ctx context.Context, name string, s *seat, event exec.Answ
 	s.state, effects = job.Step(s.state, event(m))
 	s.last, s.wake = m.At, s.state.Wake(m.At)
 	for _, e := range effects {
+		if w, ok := e.(job.WriteHead); ok {
+			s.span.start(ctx, l.tracer, before, &w.Head)
+		}
 		l.perform(ctx, name, s, e)
 	}
 	l.observe(ctx, name, s, before)
@@ -219,6 +236,7 @@ func (l *leader) observe(ctx context.Context, name string, s *seat, before *job.
 	if h == nil || before == nil || h == before {
 		return
 	}
+	s.span.follow(h, s.last)
 	if h.Durable != nil && (before.Durable == nil || before.Durable.Epoch != h.Durable.Epoch) && before.InFlight != nil {
 		l.metrics.durable(ctx, name, s.last.Sub(before.InFlight.Triggered))
 	}
