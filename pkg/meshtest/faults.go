@@ -2,13 +2,17 @@ package meshtest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"weir.dev/weir/pkg/bus"
+	"weir.dev/weir/pkg/envelope"
 	"weir.dev/weir/pkg/fence"
+	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/task"
 )
@@ -28,6 +32,8 @@ type FaultPlan struct {
 	// LoseFact loses a fact of a kind, LateFact delivers it after up to MaxDelay, behind newer ones. The key is the
 	// kind, "*" is every kind.
 	LoseFact, LateFact map[string]float64
+	// DeclineAck turns the ack of an epoch into the word that the subtask has no part of it to give.
+	DeclineAck float64
 }
 
 // Faults puts a [FaultPlan] between subtasks and the bus. It is safe for concurrent use.
@@ -50,11 +56,7 @@ func NewFaults(p FaultPlan) *Faults {
 func (f *Faults) Fired() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := make(map[string]int, len(f.fired))
-	for k, n := range f.fired {
-		c[k] = n
-	}
-	return c
+	return maps.Clone(f.fired)
 }
 
 // Stop ends all faults; what is late still arrives.
@@ -191,6 +193,15 @@ func (b faultyFacts) PutFact(ctx context.Context, subject string, h bus.Header, 
 	switch {
 	case b.f.roll("lose "+kind, rate(b.f.plan.LoseFact)):
 		return nil
+	case kind == string(envelope.Ack) && b.f.roll("decline "+kind, b.f.plan.DeclineAck):
+		var a job.AckFact
+		if err := json.Unmarshal(data, &a); err != nil {
+			return err
+		}
+		a.Declined = "the test wants it so"
+		if data, err = json.Marshal(a); err != nil {
+			return err
+		}
 	case b.f.roll("late "+kind, rate(b.f.plan.LateFact)):
 		after := b.f.pause()
 		b.f.late.Go(func() {

@@ -13,6 +13,8 @@ type Link struct {
 	mu       sync.Mutex
 	replies  chan struct{} // nil, or closed when what the server sends may pass again
 	requests bool          // what clients send is held
+	down     bool          // nothing passes, nobody connects
+	trips    []*Trip
 	conns    map[*linkConn]struct{}
 }
 
@@ -28,6 +30,10 @@ func (l *Link) InProcessConn() (net.Conn, error) {
 	c := &linkConn{Conn: nc, l: l, closed: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.down {
+		_ = nc.Close() // of a pipe: cannot fail
+		return nil, net.ErrClosed
+	}
 	l.conns[c] = struct{}{}
 	return c, nil
 }
@@ -75,6 +81,21 @@ func (l *Link) Cut() {
 	}
 }
 
+// Up ends a Down.
+func (l *Link) Up() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = false
+}
+
+// Down cuts all connections and refuses new ones until Up: for the server the process behind the link has died.
+func (l *Link) Down() {
+	l.mu.Lock()
+	l.down = true
+	l.mu.Unlock()
+	l.Cut()
+}
+
 func (l *Link) held() (replies <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,6 +134,22 @@ func (c *linkConn) Read(b []byte) (int, error) {
 
 // Write sends, or keeps a copy for later when requests are held; like a socket's buffer it does not block the client.
 func (c *linkConn) Write(b []byte) (int, error) {
+	sprung := c.l.spring(b)
+	for _, t := range sprung {
+		if t.Before {
+			t.Do()
+		}
+	}
+	n, err := c.send(b)
+	for _, t := range sprung {
+		if !t.Before {
+			t.Do()
+		}
+	}
+	return n, err
+}
+
+func (c *linkConn) send(b []byte) (int, error) {
 	hold := c.l.holding()
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,7 @@
 package meshtest
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -116,9 +117,37 @@ func (s *Server) Shutdown() {
 }
 
 // Restart stops the server gracefully and starts it on the same directory and port. Memory streams are gone afterwards,
-// configuration included; file streams are as they were.
+// configuration included; file streams are as they were. Inside a bubble no client may be connected or connect meanwhile
+// (see [Link.Down]): while it shuts down the server sleeps with a lock held, and whoever then waits for that lock, which
+// new requests do, stops virtual time for ever.
 func (s *Server) Restart() {
 	s.t.Helper()
+	s.RestartAfter(func(string) {})
+}
+
+// RestartAfter is a Restart with something done to the JetStream directory while no server has it open.
+func (s *Server) RestartAfter(do func(dir string)) {
+	s.t.Helper()
 	s.Shutdown()
+	do(s.dir)
 	s.start()
+}
+
+// EmptyStream takes all messages out of a stream, as a server does that has lost them.
+func (s *Server) EmptyStream(name string) error {
+	nc, err := s.InProcessConn()
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	// The client library stays in pkg/bus, and the bus offers no way to do this.
+	from := bufio.NewReader(nc)
+	if _, err := from.ReadString('\n'); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(nc, "CONNECT {\"verbose\":false}\r\nPUB $JS.API.STREAM.PURGE.%s 0\r\n\r\nPING\r\n", name)
+	for line := ""; err == nil && line != "PONG\r\n"; {
+		line, err = from.ReadString('\n')
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,7 +61,20 @@ type targetFaults struct {
 	constraint string
 	frozen     chan struct{}
 	reached    chan struct{}
+	watch      func(CommitStep)
 }
+
+// CommitStep is a place in a commit at which a test can act.
+type CommitStep uint8
+
+// The steps: the committer is about to begin its transaction, and the target has committed it but not said so.
+const (
+	BeforeCommit CommitStep = iota + 1
+	AfterCommit
+)
+
+// WatchCommits calls f at the steps of every commit, in the committer's goroutine; nil ends it.
+func (t *Target) WatchCommits(f func(CommitStep)) { t.set(func(tf *targetFaults) { tf.watch = f }) }
 
 // SetDown makes every claim and commit fail as if the server could not be reached.
 func (t *Target) SetDown(down bool) { t.set(func(f *targetFaults) { f.down = down }) }
@@ -92,14 +106,14 @@ func (t *Target) set(f func(*targetFaults)) {
 func (t *Target) Changes() []Change {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.changes[:len(t.changes):len(t.changes)]
+	return slices.Clip(t.changes)
 }
 
 // Log is the ledger log of all sinks.
 func (t *Target) Log() []Applied {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.log[:len(t.log):len(t.log)]
+	return slices.Clip(t.log)
 }
 
 // Ledger is the current row of a job's sink; ok is false when there is none.
@@ -184,9 +198,20 @@ type step struct {
 // apply does a step. applied is false when the ledger already held it.
 func (t *Target) apply(ctx context.Context, s step) (applied bool, err error) {
 	t.mu.Lock()
-	slow, frozen, reached := t.faults.slow, t.faults.frozen, t.faults.reached
+	slow, frozen, reached, watch := t.faults.slow, t.faults.frozen, t.faults.reached, t.faults.watch
 	t.faults.frozen, t.faults.reached = nil, nil
 	t.mu.Unlock()
+	if watch != nil {
+		watch(BeforeCommit)
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		defer func() {
+			if applied {
+				watch(AfterCommit)
+			}
+		}()
+	}
 	if frozen != nil {
 		close(reached)
 		<-frozen
