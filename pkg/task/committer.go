@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/telemetry"
 )
 
 // Pauses between attempts of a commit that fails for a while.
@@ -63,6 +64,7 @@ func (s *Subtask) commit(ctx context.Context) error {
 		if _, err := s.look(); err != nil {
 			return err
 		}
+		s.spans.flying(&s.orders.Head)
 		if d := s.orders.Durable; d != nil && d.Epoch > k.done {
 			if err := k.advance(ctx, d.Ref); err != nil {
 				return err
@@ -116,8 +118,10 @@ func (k *committer) find(ctx context.Context, durable epoch.Ref) ([]sink.Commit,
 }
 
 // apply commits one epoch, however long it takes.
-func (k *committer) apply(ctx context.Context, c sink.Commit) error {
+func (k *committer) apply(ctx context.Context, c sink.Commit) (err error) {
 	s := k.s
+	ctx, span := s.spans.start(s.spans.of(ctx, c.Ref.Epoch), "commit", c.Ref.Epoch)
+	defer func() { finish(span, err) }()
 	return k.persist(ctx, k.done, func(ctx context.Context) error {
 		if err := s.permitted(ctx, c.Ref.Epoch); err != nil {
 			return err
@@ -171,9 +175,10 @@ func (k *committer) persist(ctx context.Context, committed epoch.ID, op func(con
 		}
 		if since.IsZero() {
 			since = time.Now().UTC()
-			s.cfg.Logger.WarnContext(ctx, "commit is being retried", "error", err)
+			s.cfg.Logger.WarnContext(ctx, "commit is being retried", telemetry.KeyError, err)
 		}
 		s.counters.Retries.Add(1)
+		s.meters.retry(ctx)
 		s.trouble(committed, err, since)
 		if err := sleep(ctx, pause); err != nil {
 			return err

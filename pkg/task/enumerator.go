@@ -10,6 +10,7 @@ import (
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/pkg/source"
+	"weir.dev/weir/pkg/telemetry"
 )
 
 // enumerate is the loop of an enumerator. It is where an epoch enters the data plane: the barrier that the head record
@@ -38,7 +39,7 @@ func (s *Subtask) enumerate(ctx context.Context) error {
 			return err
 		}
 		for _, m := range letters {
-			p, ok, err := s.admit(m)
+			p, ok, err := s.admit(ctx, m)
 			if err != nil {
 				return err
 			}
@@ -68,7 +69,7 @@ func (s *Subtask) enumerate(ctx context.Context) error {
 			return err
 		}
 		if n := s.orders.Barrier; n > o.last {
-			if err := o.cut(ctx, n, note{s.orders.Kind, s.orders.Covered}, e.Snapshot); err != nil {
+			if err := o.cut(s.ordered(ctx, n), n, note{s.orders.Kind, s.orders.Covered}, e.Snapshot); err != nil {
 				return err
 			}
 		}
@@ -83,6 +84,14 @@ func (s *Subtask) enumerate(ctx context.Context) error {
 		}
 		o.heed(st)
 	}
+}
+
+// ordered returns ctx under the leader's span of the epoch to inject.
+func (s *Subtask) ordered(ctx context.Context, n epoch.ID) context.Context {
+	if f := s.orders.Head.InFlight; f != nil && f.Epoch == n {
+		return telemetry.Remote(ctx, f.Trace)
+	}
+	return ctx
 }
 
 // directory is how an enumerator speaks to its readers.

@@ -92,9 +92,15 @@ func (o *origin) config(ctx context.Context) (source.Config, error) {
 	}
 }
 
-// cut passes a barrier: snapshot, barrier on every output, ack (T3). snapshot must not wait for the source.
-func (o *origin) cut(ctx context.Context, n epoch.ID, about note, snapshot func(epoch.ID) (source.Cut, error)) error {
+// cut passes a barrier: snapshot, barrier on every output, ack (T3). snapshot must not wait for the source. The span in
+// ctx is that of who asked for it.
+func (o *origin) cut(
+	ctx context.Context, n epoch.ID, about note, snapshot func(epoch.ID) (source.Cut, error),
+) (err error) {
 	s := o.s
+	ctx, span := s.spans.start(ctx, "snapshot", n)
+	defer func() { finish(span, err) }()
+	s.spans.emitted(ctx)
 	began := time.Now()
 	cut, err := snapshot(n)
 	if err != nil {
@@ -114,11 +120,13 @@ func (o *origin) cut(ctx context.Context, n epoch.ID, about note, snapshot func(
 		return err
 	}
 	s.store.pass(n)
+	took := time.Since(began)
+	s.meters.cut(ctx, took)
 	o.last, o.input = n, false
 	o.cuts = append(o.cuts, heldCut{n, cut})
 	s.tell(job.AckFact{
 		Epoch: n, State: state, Position: cut.Position, Torn: cut.Torn, In: in, Out: out, Tables: s.tables.counts(),
-		Nanos: map[string]int64{"snapshot": time.Since(began).Nanoseconds()},
+		Nanos: map[string]int64{"snapshot": took.Nanoseconds()},
 	})
 	return nil
 }

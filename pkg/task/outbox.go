@@ -38,6 +38,9 @@ type outbox struct {
 	payload int64
 	buf     []byte
 	gauge   *gauge
+	meters  *meters
+	// trace is what the envelopes of rows carry of their reader's span; nil when it is not sampled.
+	trace map[string]string
 }
 
 // outEdge is one edge as this sender sees it.
@@ -139,7 +142,7 @@ func (o *outbox) batch(ctx context.Context, to []*outChannel, b *rows.Batch, pos
 	}
 	env := envelope.Envelope{
 		Kind: envelope.Rows, Epoch: o.passed + 1, Table: string(b.Schema().Table()), RowCount: b.NumRows(),
-		Position: position, Payload: o.buf,
+		Position: position, Payload: o.buf, Trace: o.trace,
 	}
 	if int64(len(o.buf)) > o.payload {
 		ref, err := o.check(ctx, o.buf)
@@ -186,10 +189,10 @@ func (o *outbox) Status(ctx context.Context, to plan.SubtaskID, payload []byte) 
 // of the stream's limit is for barriers. It returns when the barriers are stored, so that a lost one is noticed now and
 // not at the deadline of the epoch.
 func (o *outbox) Barrier(ctx context.Context, n epoch.ID, payload []byte) (map[plan.Channel]epoch.Tally, error) {
-	cut := make(map[plan.Channel]epoch.Tally, len(o.channels))
+	cut, span := make(map[plan.Channel]epoch.Tally, len(o.channels)), carried(ctx)
 	for _, ch := range o.channels {
 		cut[ch.channel] = ch.meter.Total()
-		if err := o.send(ctx, ch, envelope.Envelope{Kind: envelope.Barrier, Epoch: n, Payload: payload}); err != nil {
+		if err := o.send(ctx, ch, envelope.Envelope{Kind: envelope.Barrier, Epoch: n, Payload: payload, Trace: span}); err != nil {
 			return nil, err
 		}
 	}
@@ -206,6 +209,7 @@ func (o *outbox) send(ctx context.Context, ch *outChannel, env envelope.Envelope
 	if err != nil {
 		return fmt.Errorf("send %s %d on %s: %w", env.Kind, env.Seq, ch.channel, err)
 	}
+	o.meters.sent(ctx, &env)
 	ch.seq++
 	o.last = n
 	body := env.Payload
@@ -219,6 +223,7 @@ func (o *outbox) send(ctx context.Context, ch *outChannel, env envelope.Envelope
 
 // room waits until the window of a channel takes a message of this size.
 func (o *outbox) room(ctx context.Context, ch *outChannel, size int64) error {
+	var since time.Time
 	for {
 		if err := o.readings(); err != nil {
 			return err
@@ -227,7 +232,13 @@ func (o *outbox) room(ctx context.Context, ch *outChannel, size int64) error {
 			o.ask(ch)
 		}
 		if ch.window.Room(size) {
+			if !since.IsZero() {
+				o.meters.waited(ctx, time.Since(since))
+			}
 			return nil
+		}
+		if since.IsZero() {
+			since = time.Now()
 		}
 		select {
 		case <-ctx.Done():

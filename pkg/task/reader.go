@@ -39,7 +39,7 @@ func (s *Subtask) read(ctx context.Context) error {
 			return err
 		}
 		for _, m := range letters {
-			p, ok, err := s.admit(m)
+			p, ok, err := s.admit(ctx, m)
 			if err != nil {
 				return err
 			}
@@ -52,11 +52,12 @@ func (s *Subtask) read(ctx context.Context) error {
 			case envelope.Barrier:
 				if align.Barrier(0, p.Envelope.Epoch).Dropped {
 					s.counters.BarriersDropped.Add(1)
+					s.meters.dropBarrier(ctx)
 					break
 				}
 				var about note
 				if about, err = parseNote(&p.Envelope); err == nil {
-					err = o.cut(ctx, p.Envelope.Epoch, about, r.Snapshot)
+					err = o.cut(under(ctx, &p.Envelope), p.Envelope.Epoch, about, r.Snapshot)
 				}
 			default:
 				err = misplaced(p)
@@ -96,6 +97,8 @@ func (o output) Emit(ctx context.Context, b rows.Batch, at position.Position) er
 	s := o.s
 	s.counters.Rows.Add(uint64(b.NumRows()))
 	s.tables.emitted(&b)
+	s.spans.emitting(ctx, s.out.passed+1)
+	s.out.trace = s.spans.rows
 	return s.out.Rows(ctx, &b, at.String())
 }
 

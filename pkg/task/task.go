@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/envelope"
 	"weir.dev/weir/pkg/epoch"
@@ -21,6 +23,7 @@ import (
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/pkg/telemetry"
 )
 
 // Config is everything a subtask needs. All fields are required unless they say otherwise.
@@ -45,6 +48,9 @@ type Config struct {
 	// Reread asks the node to read the job's head record again: a message of a newer fence has come.
 	Reread func()
 	Logger *slog.Logger
+	// Metrics are the instruments of the process, Tracer makes spans; nil records nothing. Optional.
+	Metrics *Metrics
+	Tracer  trace.Tracer
 }
 
 // Counters are events worth counting, for metrics and tests. They may be read at any time.
@@ -68,6 +74,7 @@ type Subtask struct {
 	// report is what Report returns: set once the connector is open.
 	report atomic.Pointer[func() report.Envelope]
 	seq    atomic.Uint64
+	meters *meters
 
 	// What follows belongs to the loop.
 	gate   *Gate
@@ -75,6 +82,7 @@ type Subtask struct {
 	store  *store
 	tables tables
 	orders Orders
+	spans  *spans
 	acked  epoch.ID
 	told   epoch.ID // the epoch of an open committed fact
 }
@@ -85,11 +93,19 @@ func New(cfg Config) (*Subtask, error) {
 	if !ok {
 		return nil, fmt.Errorf("subtask %s is not in the plan", cfg.Subtask)
 	}
-	cfg.Logger = cfg.Logger.With("subtask", cfg.Subtask.String(), "fence", uint64(cfg.Plan.Fence))
+	cfg.Logger = cfg.Logger.With(telemetry.KeySubtask, cfg.Subtask.String(), telemetry.KeyFence, uint64(cfg.Plan.Fence))
+	if cfg.Metrics == nil {
+		m, err := NewMetrics(telemetry.Meter(nil))
+		if err != nil {
+			return nil, fmt.Errorf("make instruments: %w", err)
+		}
+		cfg.Metrics = m
+	}
 	return &Subtask{
 		cfg: cfg, vertex: v, box: newMailbox(),
 		identity: source.Identity{Job: cfg.Plan.Job, Life: cfg.Plan.Life, Fence: cfg.Plan.Fence, Subtask: cfg.Subtask},
 		store:    newStore(cfg.States, cfg.Plan, cfg.Subtask),
+		meters:   cfg.Metrics.of(cfg.Plan.Job, cfg.Subtask.Vertex), spans: newSpans(&cfg),
 	}, nil
 }
 
@@ -123,6 +139,7 @@ func (s *Subtask) Run(ctx context.Context) error {
 		return s.ended(ctx, err)
 	}
 	defer s.close()
+	defer s.spans.abort()
 	var err error
 	switch s.vertex.Role {
 	case plan.Enumerator:
@@ -176,6 +193,7 @@ func (s *Subtask) open(ctx context.Context, wg *sync.WaitGroup) error {
 		}
 		g := newGauge(s.cfg.Bus, d)
 		s.out = newOutbox(d, self, pub, s.cfg.Bus.MaxPayload(), g)
+		s.out.meters = s.meters
 		s.out.claim = s.store.Put
 		s.out.passed = s.restored()
 		wg.Go(func() { g.run(ctx) })
@@ -273,23 +291,28 @@ func (s *Subtask) wait(ctx context.Context, pause time.Duration) error {
 }
 
 // admit passes a message through the gate. ok is false when there is nothing more to do with it.
-func (s *Subtask) admit(m Message) (p Passage, ok bool, err error) {
+func (s *Subtask) admit(ctx context.Context, m Message) (p Passage, ok bool, err error) {
 	p, err = s.gate.Admit(m.Subject, m.Header, m.Data)
 	if err != nil {
+		s.meters.broke(ctx, err)
 		return p, false, err
 	}
 	switch p.Admission {
 	case Accept:
 		s.counters.Messages.Add(1)
+		s.meters.received(ctx, &p.Envelope)
 		return p, true, nil
 	case Older:
 		s.counters.OlderDropped.Add(1)
+		s.meters.refuse(ctx, refusedOlder)
 		m.Ack()
 	case Repeat:
 		s.counters.Repeats.Add(1)
+		s.meters.refuse(ctx, refusedDuplicate)
 		m.Ack()
 	case Newer:
 		s.counters.NewerHeld.Add(1)
+		s.meters.refuse(ctx, refusedNewer)
 		s.cfg.Reread()
 	}
 	return p, false, nil

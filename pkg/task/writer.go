@@ -96,7 +96,7 @@ func (l *writer) full() bool {
 }
 
 func (l *writer) handle(ctx context.Context, m Message) error {
-	p, ok, err := l.s.admit(m)
+	p, ok, err := l.s.admit(ctx, m)
 	if err != nil || !ok {
 		return err
 	}
@@ -142,6 +142,7 @@ func (l *writer) deliver(ctx context.Context, t letter) error {
 	}
 	l.s.counters.Rows.Add(uint64(b.NumRows()))
 	l.s.tables.written(b)
+	l.s.spans.produced(t.p.Input, &t.p.Envelope)
 	t.m.Ack()
 	if !l.early && 2*l.w.Pending() >= l.maxBytes {
 		l.early = true
@@ -160,15 +161,17 @@ func (l *writer) barrier(ctx context.Context, p Passage) error {
 	switch {
 	case out.Dropped:
 		l.s.counters.BarriersDropped.Add(1)
+		l.s.meters.dropBarrier(ctx)
 	case out.Abandoned != 0:
 		l.s.counters.Abandoned.Add(1)
+		l.s.meters.abandon(ctx)
 		l.waited = time.Now()
 	case out.Aligned != 0:
 		about, err := parseNote(&p.Envelope)
 		if err != nil {
 			return err
 		}
-		if err := l.cut(ctx, out.Aligned, about); err != nil {
+		if err := l.cut(ctx, &p.Envelope, about); err != nil {
 			return err
 		}
 	}
@@ -180,21 +183,25 @@ func (l *writer) barrier(ctx context.Context, p Passage) error {
 	return nil
 }
 
-// cut makes everything before barrier n safe and acknowledges the epoch.
-func (l *writer) cut(ctx context.Context, n epoch.ID, about note) error {
-	s := l.s
+// cut makes everything before a barrier safe and acknowledges the epoch.
+func (l *writer) cut(ctx context.Context, barrier *envelope.Envelope, about note) (err error) {
+	s, n := l.s, barrier.Epoch
 	aligned := time.Now()
+	ctx, span := s.spans.staging(ctx, barrier, aligned)
+	defer func() { finish(span, err) }()
 	fresh, err := l.w.Stage(ctx, l.passed+1)
 	if err != nil {
 		return fmt.Errorf("stage epoch %s: %w", n, err)
 	}
 	staged := l.staging.cut(n, l.passed, about.Durable, fresh)
+	align, stage := aligned.Sub(l.waited), time.Since(aligned)
+	s.meters.staged(ctx, align, stage)
 	l.passed, l.early = n, false
 	s.store.pass(n)
 	s.tell(job.AckFact{
 		Epoch: n, Staged: staged, In: s.gate.Cut(n), Tables: s.tables.counts(),
 		Nanos: map[string]int64{
-			"align": aligned.Sub(l.waited).Nanoseconds(), "stage": time.Since(aligned).Nanoseconds(),
+			"align": align.Nanoseconds(), "stage": stage.Nanoseconds(),
 		},
 	})
 	return nil

@@ -46,6 +46,28 @@ func Extract(ctx context.Context, headers map[string][]string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, carrier(headers))
 }
 
+// headerParent is the header of W3C trace context.
+const headerParent = "traceparent"
+
+// Traceparent is the W3C form of the span in ctx, for places that carry one text. It is empty without a span and for one
+// that is not sampled: then nobody is to continue it.
+func Traceparent(ctx context.Context) string {
+	if !trace.SpanContextFromContext(ctx).IsSampled() {
+		return ""
+	}
+	h := make(map[string][]string, 1)
+	Inject(ctx, h)
+	return carrier(h).Get(headerParent)
+}
+
+// Remote returns ctx with the span that a traceparent names, or ctx itself when it names none.
+func Remote(ctx context.Context, traceparent string) context.Context {
+	if traceparent == "" {
+		return ctx
+	}
+	return Extract(ctx, map[string][]string{headerParent: {traceparent}})
+}
+
 // LinkOf returns a link to the span that wrote the headers. A batch has many producers, so it links them instead of being
 // nested in one.
 func LinkOf(headers map[string][]string) (trace.Link, bool) {

@@ -6,6 +6,9 @@ import (
 	"log/slog"
 	"os"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
 	"weir.dev/weir/pkg/fault"
 )
 
@@ -61,6 +64,22 @@ func isTerminal(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// Tracer returns t, or one that records nothing for nil.
+func Tracer(t trace.Tracer) trace.Tracer {
+	if t == nil {
+		return noopTracer()
+	}
+	return t
+}
+
+// Meter returns m, or one that records nothing for nil.
+func Meter(m metric.Meter) metric.Meter {
+	if m == nil {
+		return noopMeter()
+	}
+	return m
 }
 
 // Discard returns a Telemetry that records nothing.

@@ -165,6 +165,17 @@ func TestTraceContextInHeaders(t *testing.T) {
 	if !ok || link.SpanContext.SpanID() != span.SpanContext().SpanID() {
 		t.Errorf("link %v, %v", link, ok)
 	}
+	one := Traceparent(ctx)
+	if got := trace.SpanContextFromContext(Remote(t.Context(), one)); one == "" || got.SpanID() != span.SpanContext().SpanID() {
+		t.Errorf("%q names %v", one, got)
+	}
+	unsampled := trace.ContextWithSpanContext(t.Context(), span.SpanContext().WithTraceFlags(0))
+	if one := Traceparent(unsampled) + Traceparent(t.Context()); one != "" {
+		t.Errorf("a span that is not sampled is %q", one)
+	}
+	if got := Remote(t.Context(), ""); got != t.Context() {
+		t.Error("no traceparent changed the context")
+	}
 	bare := map[string][]string{}
 	Inject(t.Context(), bare)
 	if _, ok := LinkOf(bare); ok || len(bare) != 0 {
@@ -178,4 +189,8 @@ func TestDiscard(t *testing.T) {
 	_, span := tel.Tracer.Start(t.Context(), "x")
 	span.End()
 	tel.Logger.Info("nothing")
+	count(t, Telemetry{Meter: Meter(nil), Tracer: Tracer(nil)})
+	if Meter(tel.Meter) != tel.Meter || Tracer(tel.Tracer) != tel.Tracer {
+		t.Error("a meter or a tracer was replaced")
+	}
 }
