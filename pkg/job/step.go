@@ -142,6 +142,9 @@ func (s *State) adopt(m Moment, h Head, revision uint64) []Effect {
 		s.Attempt.Triggered = m.At
 	}
 	s.follow(m)
+	if before != nil && before.Plan == nil && h.Plan != nil {
+		s.Attempt.Began = m.At // what was waited for before, capacity or a pause, is not the subtasks' time
+	}
 	effects := make([]Effect, 0, len(say))
 	for _, n := range say {
 		effects = append(effects, Announce{Notice: n})

@@ -625,3 +625,23 @@ func TestLateOldAckReplacesNothing(t *testing.T) {
 		t.Error("epoch 2 is not sealed although every subtask has answered")
 	}
 }
+
+// The subtasks' time to become ready begins when they are placed, not while the attempt waits for room.
+func TestStartTimeoutBeginsWithThePlan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(budget{})
+	w.procs[0].dead, w.procs[1].dead = true, true
+	w.feed(w.nodes())
+	w.settle()
+	w.wait()
+	if w.leader.Head.Reason.Code != string(fault.JobNoCapacity) {
+		t.Fatalf("got %s", describeHead(w.leader.Head))
+	}
+	w.now = w.now.Add(time.Hour)
+	w.procs[0].dead, w.procs[1].dead = false, false
+	w.feed(w.nodes())
+	w.settle()
+	if h := w.leader.Head; h.Phase != Running || h.Fence != 1 || len(h.Restarts) != 0 {
+		t.Errorf("got %s, restarts %v", describeHead(h), h.Restarts)
+	}
+}
