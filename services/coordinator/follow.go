@@ -3,11 +3,16 @@ package coordinator
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/envelope"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/registry"
 	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/coordinator/internal/exec"
@@ -46,22 +51,55 @@ func (l *leader) followFacts(ctx context.Context) {
 		if u.Kind != bus.Put {
 			continue
 		}
-		name, event, err := decodeFact(u.Entry)
+		x, err := decodeFact(u.Entry)
 		if err != nil {
-			l.metrics.refuse(ctx, name)
+			l.metrics.refuse(ctx, x.job)
 			l.log.WarnContext(ctx, "fact cannot be read", "subject", u.Entry.Key, telemetry.Err(err))
 			continue
 		}
-		l.tell(ctx, name, event)
+		l.post(ctx, func(ctx context.Context) { l.hear(ctx, u.Entry.Key, x) })
 	}
 }
 
+// hear takes a fact in. One of an older attempt is a zombie's: it is counted, and people are told once.
+func (l *leader) hear(ctx context.Context, subject string, x fact) {
+	s := l.seat(ctx, x.job)
+	h := s.state.Head
+	if h == nil || x.fence >= h.Fence {
+		l.feed(ctx, x.job, s, x.event)
+		return
+	}
+	l.metrics.refuse(ctx, x.job)
+	if s.refused[subject] {
+		return
+	}
+	if s.refused == nil {
+		s.refused = make(map[string]bool)
+	}
+	s.refused[subject] = true
+	l.announce(ctx, job.Notice{
+		Kind: job.NoticeRefused, Job: x.job, Life: h.Life, Phase: h.Phase, Term: l.term, Fence: x.fence, At: time.Now().UTC(),
+		Reason: job.Reason{Code: string(fault.JobFenced), Subtask: &x.subtask, Text: x.kind + " of an older attempt"},
+	})
+}
+
+// fact is what a subtask says, with what its subject says about it.
+type fact struct {
+	job     string
+	fence   fence.Token
+	kind    string
+	subtask plan.SubtaskID
+	event   exec.Answer
+}
+
 // decodeFact reads a fact and checks that it says of itself what its subject says.
-func decodeFact(e bus.Entry) (name string, event exec.Answer, err error) {
+func decodeFact(e bus.Entry) (fact, error) {
 	name, f, kind, subtask, err := bus.ParseAckSubject(e.Key)
 	if err != nil {
-		return "", nil, err
+		return fact{}, err
 	}
+	all := fact{job: name, fence: f, kind: kind, subtask: subtask}
+	var event exec.Answer
 	same := true
 	switch kind {
 	case string(envelope.Ready):
@@ -100,13 +138,14 @@ func decodeFact(e bus.Entry) (name string, event exec.Answer, err error) {
 		same = x.Fence == f
 		event = func(m job.Moment) job.Event { return job.ReleaseSeen{Moment: m, Fact: x} }
 	default:
-		return name, nil, fmt.Errorf("unknown kind %q", kind)
+		return all, fmt.Errorf("unknown kind %q", kind)
 	}
 	if err != nil {
-		return name, nil, err
+		return all, err
 	}
 	if !same {
-		return name, nil, fmt.Errorf("it contradicts its subject")
+		return all, errors.New("it contradicts its subject")
 	}
-	return name, event, nil
+	all.event = event
+	return all, nil
 }

@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/registry"
 	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/coordinator/internal/exec"
@@ -50,10 +51,25 @@ type seat struct {
 	state job.State
 	// last is the time of the last event, wake when the machine wants the next one.
 	last, wake time.Time
-	// placed are the subtasks per node that the newest plan of the job takes up.
+	// plan is the one whose room is counted, placed the subtasks per node that it takes up.
+	plan   *plan.Deployment
 	placed map[string]int
 	stream streamWatch
 	span   epochSpan
+	// refused are the zombies of older attempts that people were told of, by the subject of their fact.
+	refused map[string]bool
+}
+
+// count notes the room that a plan takes up.
+func (s *seat) count(d *plan.Deployment) {
+	s.plan, s.placed = d, nil
+	if d == nil {
+		return
+	}
+	s.placed = make(map[string]int)
+	for _, p := range d.Placements {
+		s.placed[p.Node]++
+	}
 }
 
 // leadUnder takes the next term, takes every head over, and leads until ctx ends.
@@ -217,10 +233,8 @@ func (l *leader) perform(ctx context.Context, name string, s *seat, effect job.E
 		}
 		return
 	case job.StorePlan:
-		s.placed = make(map[string]int)
-		for _, p := range e.Plan.Placements {
-			s.placed[p.Node]++
-		}
+		// Other jobs are placed on what is left before this plan is stored.
+		s.count(e.Plan)
 		l.crowd = true
 	}
 	l.work.Go(func() {
@@ -233,16 +247,23 @@ func (l *leader) perform(ctx context.Context, name string, s *seat, effect job.E
 // observe keeps what follows from a head that has moved: metrics, and the room on nodes.
 func (l *leader) observe(ctx context.Context, name string, s *seat, before *job.Head) {
 	h := s.state.Head
-	if h == nil || before == nil || h == before {
+	if h == nil {
 		return
 	}
-	s.span.follow(h, s.last)
-	if h.Durable != nil && (before.Durable == nil || before.Durable.Epoch != h.Durable.Epoch) && before.InFlight != nil {
-		l.metrics.durable(ctx, name, s.last.Sub(before.InFlight.Triggered))
+	if h != before {
+		s.span.follow(h, s.last)
 	}
-	if len(s.placed) > 0 && (h.Phase.AtRest() || h.Fence != before.Fence) {
-		s.placed = nil
+	d := s.state.Attempt.Plan
+	if h.Phase.AtRest() {
+		d = nil
+	}
+	if counted := s.plan; d != counted && (d != nil || h.Phase.AtRest() || counted.Fence != h.Fence) {
+		// A plan that is still being stored stays counted.
+		s.count(d)
 		l.crowd = true
+	}
+	if before != nil && before.InFlight != nil && h.Durable != nil && h.Durable.Epoch == before.InFlight.Epoch {
+		l.metrics.durable(ctx, name, s.last.Sub(before.InFlight.Triggered))
 	}
 }
 

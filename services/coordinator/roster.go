@@ -49,7 +49,8 @@ func (r *roster) unsettle(now time.Time) {
 	clear(r.pulse)
 }
 
-func (r *roster) settled(now time.Time) bool { return !now.Before(r.settledAt) }
+// settled reports whether a process that is missing is dead: every lease has been told, and late ones had their time.
+func (r *roster) settled(now time.Time) bool { return r.fresh == nil && !now.Before(r.settledAt) }
 
 // update takes one step of the watch on node leases in; changed says that jobs must hear of it.
 func (r *roster) update(u bus.Update, now time.Time) (changed bool, err error) {
@@ -76,6 +77,7 @@ func (r *roster) update(u bus.Update, now time.Time) (changed bool, err error) {
 	case bus.CaughtUp:
 		if r.fresh != nil {
 			r.live, r.fresh = r.fresh, nil
+			r.settledAt = now.Add(r.grace)
 		}
 		return true, nil
 	}

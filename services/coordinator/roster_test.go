@@ -52,12 +52,20 @@ func TestRosterSurvivesAResync(t *testing.T) {
 		t.Errorf("while the watch starts again: %s, settled %t", names(got), got.Settled)
 	}
 	a.Incarnation = "a2"
-	for _, u := range []bus.Update{lease(t, a), {Kind: bus.CaughtUp}} {
-		if _, err := r.update(u, later); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := r.update(lease(t, a), later); err != nil {
+		t.Fatal(err)
 	}
-	if got := r.event(at(12*time.Second), nil); names(got) != "a/a2:4 " {
+	if r.settled(later.Add(time.Hour)) {
+		t.Error("settled although not every lease has been told")
+	}
+	later = later.Add(time.Hour)
+	if _, err := r.update(bus.Update{Kind: bus.CaughtUp}, later); err != nil {
+		t.Fatal(err)
+	}
+	if r.settled(later.Add(2*time.Second)) || !r.settled(later.Add(3*time.Second)) {
+		t.Error("the grace period does not begin when the watch has caught up")
+	}
+	if got := r.event(at(2*time.Hour), nil); names(got) != "a/a2:4 " {
 		t.Errorf("caught up again: %s", names(got))
 	}
 	if changed, _ := r.update(lease(t, a), later); changed {

@@ -125,7 +125,11 @@ func (x *Executor) readSpec(ctx context.Context, name, digest string) (job.Spec,
 
 func (x *Executor) resetStreams(ctx context.Context, name string, e job.ResetStreams) error {
 	if err := x.dropStreams(ctx, name, e.Fence); err != nil {
-		return err
+		if fault.ClassOf(err) != fault.Transient {
+			return err
+		}
+		// Nobody reads an old stream any more, and its name is never used again: it may go later.
+		x.log.WarnContext(ctx, "data streams of old attempts are left", "job", name, "error", err.Error())
 	}
 	return x.conn.CreateData(ctx, bus.DataConfig{
 		Job: name, Fence: e.Fence, MaxMsgsPerSubject: int64(e.Window.Messages) + barrierReserve, Replicas: 1,
