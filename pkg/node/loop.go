@@ -25,7 +25,10 @@ type node struct {
 	mesh Mesh
 	conn *bus.Conn
 	log  *slog.Logger
-	jobs map[string]*seat
+	// metrics and health belong to the process and outlive the session.
+	metrics *metrics
+	health  *condition
+	jobs    map[string]*seat
 	// posts brings results of work beside the loop back into it.
 	posts chan func()
 	// work is everything beside the loop.
@@ -143,6 +146,7 @@ func (n *node) reread(ctx context.Context) {
 // seeAll takes in a snapshot of all heads; a job that is missing from it has no record.
 func (n *node) seeAll(ctx context.Context, views map[string]job.View) {
 	now := time.Now()
+	n.health.judgeAll(views, now)
 	for name, v := range views {
 		v.At = now
 		n.see(ctx, name, v)
@@ -165,6 +169,7 @@ func (n *node) see(ctx context.Context, name string, v job.View) {
 	s.seen, fresh = s.seen.Judge(v, n.cfg.Lease)
 	switch fresh {
 	case job.Current:
+		n.health.judge(name, v.Head)
 		s.match(ctx, v)
 	case job.Stale:
 	case job.Regressed:

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/fault"
@@ -39,6 +42,12 @@ type Config struct {
 	// Lookup resolves references on this node.
 	Lookup config.Lookup
 	Logger *slog.Logger
+	// Meter and Tracer record what the node and its subtasks do; nil records nothing. Optional.
+	Meter  metric.Meter
+	Tracer trace.Tracer
+	// Service names the node's conditions of readiness; Check takes them. Optional.
+	Service string
+	Check   func(name string, check func() error) (remove func())
 	// Ready is called each time the node has taken its lease and follows the heads. Optional.
 	Ready func()
 	// Between puts something between the node and the mesh; tests put faults there. Optional.
@@ -51,6 +60,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Ready == nil {
 		c.Ready = func() {}
+	}
+	if c.Check == nil {
+		c.Check = func(string, func() error) func() { return func() {} }
 	}
 	if c.Between == nil {
 		c.Between = func(m Mesh) Mesh { return m }
@@ -84,6 +96,13 @@ const (
 func Run(ctx context.Context, conn *bus.Conn, cfg Config) error {
 	cfg = cfg.withDefaults()
 	log := cfg.Logger
+	health := newCondition(cfg.Lease)
+	defer health.register(cfg.Service, cfg.Check)()
+	m, err := newMetrics(telemetry.Meter(cfg.Meter), health)
+	if err != nil {
+		return fmt.Errorf("make instruments: %w", err)
+	}
+	defer m.close()
 	reg, err := openRegistry(ctx, conn, cfg.Lease, log)
 	if err != nil {
 		return err
@@ -94,11 +113,12 @@ func Run(ctx context.Context, conn *bus.Conn, cfg Config) error {
 	}
 	defer func() { _ = stop() }() // the connection is closing; there is nobody to tell
 	for {
-		err := session(ctx, conn, reg, cfg, log)
+		err := session(ctx, conn, reg, cfg, m, health)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, registry.ErrLeaseLost):
+			m.loseLease(ctx)
 			log.WarnContext(ctx, "lease lost, all subtasks stopped", telemetry.KeyError, err)
 		default:
 			return err
@@ -130,7 +150,10 @@ func openRegistry(ctx context.Context, conn *bus.Conn, ttl time.Duration, log *s
 }
 
 // session is the life of one incarnation: from taking the lease to losing it.
-func session(ctx context.Context, conn *bus.Conn, reg *registry.Registry, cfg Config, log *slog.Logger) error {
+func session(
+	ctx context.Context, conn *bus.Conn, reg *registry.Registry, cfg Config, m *metrics, health *condition,
+) error {
+	log := cfg.Logger
 	me := job.NodeLease{
 		Node: cfg.Node, Incarnation: incarnation(), Capabilities: cfg.capabilities(), Slots: cfg.Slots,
 		Version: cfg.Version, HTTP: cfg.HTTP, Started: time.Now().UTC(),
@@ -141,13 +164,16 @@ func session(ctx context.Context, conn *bus.Conn, reg *registry.Registry, cfg Co
 	}
 	log = log.With("incarnation", me.Incarnation)
 	log.InfoContext(ctx, "node has joined the mesh", "capabilities", me.Capabilities, "slots", me.Slots)
+	health.leased(lease.Until())
+	defer health.leased(time.Time{})
 	held, cancel := context.WithCancelCause(ctx)
 	kept := make(chan struct{})
 	go func() {
 		defer close(kept)
-		keep(held, lease, cancel, log)
+		keep(held, lease, health, cancel, log)
 	}()
 	n := newNode(cfg, me, cfg.Between(meshOn(conn, reg)), conn, log)
+	n.metrics, n.health = m, health
 	n.run(held)
 	err = context.Cause(held)
 	cancel(err)
@@ -188,7 +214,7 @@ const retryRenewal = 50 * time.Millisecond
 
 // keep renews the lease a third of its time to live after the sending of the last renewal, and ends the session when the
 // lease is lost or may be (N1).
-func keep(ctx context.Context, l *registry.Lease, lost context.CancelCauseFunc, log *slog.Logger) {
+func keep(ctx context.Context, l *registry.Lease, health *condition, lost context.CancelCauseFunc, log *slog.Logger) {
 	for {
 		next := time.Until(l.Until()) - 2*l.Interval()
 		if err := sleep(ctx, max(next, retryRenewal)); err != nil {
@@ -197,6 +223,7 @@ func keep(ctx context.Context, l *registry.Lease, lost context.CancelCauseFunc, 
 		err := l.Renew(ctx, nil)
 		switch {
 		case err == nil:
+			health.leased(l.Until())
 			continue
 		case ctx.Err() != nil:
 			return

@@ -144,6 +144,7 @@ func (s *seat) start(ctx context.Context, a job.Start) {
 	s.orders = task.Orders{}
 	actx, cancel := context.WithCancelCause(ctx)
 	s.cancel = cancel
+	s.n.metrics.attempt(ctx, s.name, true)
 	s.log.InfoContext(ctx, "attempt starts", telemetry.KeyFence, uint64(a.Fence), "subtasks", len(a.Subtasks))
 	for _, id := range a.Subtasks {
 		board := task.NewBoard(s.n.mesh.Facts, s.name, a.Fence, id, s.log)
@@ -155,15 +156,22 @@ func (s *seat) start(ctx context.Context, a job.Start) {
 			continue
 		}
 		s.subtasks = append(s.subtasks, t)
-		s.ended.Go(func() { s.failed(actx, a.Fence, id, board, t.Run(actx)) })
+		s.ended.Go(func() { s.failed(actx, a.Fence, id, board, s.run(actx, t)) })
 	}
+}
+
+// run runs a subtask and counts it for as long as it runs.
+func (s *seat) run(ctx context.Context, t *task.Subtask) error {
+	s.n.metrics.subtasks(ctx, s.name, 1)
+	defer s.n.metrics.subtasks(context.WithoutCancel(ctx), s.name, -1)
+	return t.Run(ctx)
 }
 
 func (s *seat) config(ctx context.Context, id plan.SubtaskID, a job.Start, board *task.Board) task.Config {
 	c := task.Config{
 		Subtask: id, Plan: s.held.Plan, Spec: s.spec, Incarnation: s.n.me.Incarnation, Restore: a.Restore,
 		Bus: s.n.mesh.Bus, States: s.n.mesh.States, Records: records{s.n.mesh}, Board: board,
-		Resolve: s.resolve, Logger: s.log,
+		Resolve: s.resolve, Logger: s.log, Metrics: s.n.metrics.tasks, Tracer: s.n.cfg.Tracer,
 		Reread: func() { s.n.post(ctx, func() { s.n.reread(ctx) }) },
 	}
 	v, _ := s.held.Plan.Vertex(id.Vertex)
@@ -209,6 +217,12 @@ func (s *seat) failed(ctx context.Context, own fence.Token, id plan.SubtaskID, b
 	if errors.Is(err, fence.ErrFenced) {
 		class = fault.Fenced
 	}
+	s.n.metrics.fail(ctx, s.name, id.Vertex, class.String())
+	why := string(fault.CodeOf(err))
+	if why == "" {
+		why = class.String()
+	}
+	s.n.health.fail(s.name, failure{fence: own, subtask: id, why: why})
 	body, merr := json.Marshal(fault.Of(err))
 	if merr != nil {
 		body = nil
@@ -221,6 +235,7 @@ func (s *seat) failed(ctx context.Context, own fence.Token, id plan.SubtaskID, b
 func (s *seat) stop(cause error) {
 	if s.cancel != nil {
 		s.cancel(cause)
+		s.n.metrics.attempt(context.Background(), s.name, false)
 	}
 	if s.release != nil {
 		s.release()
@@ -245,6 +260,7 @@ func (s *seat) regressed(ctx context.Context, v job.View) {
 	err := fault.New(fault.JobHeadRegressed, "jobs."+s.name, fmt.Sprintf(
 		"term %d, fence %s, revision %d; seen were term %d, fence %s, revision %d",
 		seen.Term, seen.Fence, seen.Revision, s.seen.Newest.Term, s.seen.Newest.Fence, s.seen.Newest.Revision))
+	s.n.metrics.regress(ctx, s.name)
 	s.log.ErrorContext(ctx, "head record went back, everything of the job is stopped", telemetry.KeyError, err)
 	s.stop(err)
 	// Started stays: this attempt never runs here again.

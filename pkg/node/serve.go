@@ -41,7 +41,7 @@ func Serve(ctx context.Context, env app.Env, s Settings, offer Offer) error {
 		return err
 	}
 	defer conn.Close()
-	defer env.Health.Ready("bus", func() error {
+	defer env.Health.Ready(env.Service+" bus", func() error {
 		if !conn.Connected() {
 			return errors.New("not connected")
 		}
@@ -51,6 +51,8 @@ func Serve(ctx context.Context, env app.Env, s Settings, offer Offer) error {
 		Node: env.Node, Slots: s.Slots, Lease: s.Lease.Std(), Version: app.Version(), HTTP: env.HTTP,
 		Sources: offer.Sources, Sinks: offer.Sinks,
 		Lookup: env.Lookup, Logger: env.Telemetry.Logger, Ready: env.Ready,
+		Meter: env.Telemetry.Meter, Tracer: env.Telemetry.Tracer,
+		Service: env.Service, Check: func(name string, check func() error) func() { return env.Health.Ready(name, check) },
 	})
 }
 
