@@ -51,7 +51,7 @@ sinks:
 			}
 		}
 		text := t.mesh.Ask(t, command...)
-		if !strings.Contains(text.Stderr, "broken.yaml:6:5") || !strings.Contains(text.Stderr, string(fault.SpecInvalid)) {
+		if !strings.Contains(text.Stderr, "6:5 sources.db.ulr") || !strings.Contains(text.Stderr, string(fault.SpecInvalid)) {
 			t.Errorf("the text does not name place and code: %s", text)
 		}
 	}

@@ -24,7 +24,8 @@ func (c *Committer) prepare(ctx context.Context, s *session, schema *rows.Schema
 		schema: schema, mode: c.cfg.Sink.Mode,
 		name: pgx.Identifier{c.ledger.schema, name}.Sanitize(), plain: c.ledger.schema + "." + name,
 	}
-	at := place{sink: c.at.sink, table: t.plain}
+	at := c.at
+	at.table = t.plain
 	owned, made, err := c.ownership(ctx, s, schema.Table(), name, at)
 	if err != nil {
 		return nil, err

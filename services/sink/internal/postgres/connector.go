@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
@@ -50,12 +52,15 @@ func (Connector) OpenCommitter(ctx context.Context, cfg sink.Config) (sink.Commi
 	}
 	c := &Committer{
 		cfg: cfg, pg: pg, codec: codec,
-		at:      place{sink: "sinks." + cfg.Sink.Name},
+		at:      place{sink: "sinks." + cfg.Sink.Name, job: cfg.Job},
 		ledger:  ledger{schema: orElse(pg.Schema, defaultSchema), job: cfg.Job, sink: cfg.Sink.Name},
 		targets: make(map[rows.TableID]*target),
 	}
 	if c.url, err = cfg.Resolve(pg.URL.Raw()); err != nil {
 		return nil, fmt.Errorf("resolve %s.url: %w", c.at.sink, err)
+	}
+	if login, err := pgx.ParseConfig(c.url); err == nil { // connect says what is wrong with it
+		c.at.role = login.User
 	}
 	s, err := c.connect(ctx)
 	if err == nil {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"weir.dev/weir/pkg/fault"
@@ -26,10 +28,12 @@ const (
 	truncateReferenced   = "0A000"
 )
 
-// place is where an error happened, for people: the sink's path in the spec and, where known, the target table.
+// place is where an error happened, for people: the sink's path in the spec and, where known, the rest.
 type place struct {
 	sink  string // sinks.warehouse
 	table string // shop.orders, or empty
+	job   string
+	role  string // that the sink logs in as
 }
 
 func (p place) String() string {
@@ -66,6 +70,7 @@ func translateSQL(pg *pgconn.PgError, err error, at place) error {
 	names := []string{
 		"where", at.sink, "table", orElse(at.table, "<table>"),
 		"column", orElse(pg.ColumnName, "<column>"), "constraint", orElse(pg.ConstraintName, "<constraint>"),
+		"job", orElse(at.job, "<job>"), "role", orElse(at.role, "<role>"), "right", rightOf(pg.Message),
 	}
 	wrap := func(code fault.Code, why string) error { return fault.Wrap(err, code, at.String(), why, names...) }
 	switch pg.Code {
@@ -102,6 +107,20 @@ func translateSQL(pg *pgconn.PgError, err error, at place) error {
 		return wrap(fault.SinkMissingColumn, pg.Message)
 	}
 	return fmt.Errorf("%s: %s: %w", at, state, err)
+}
+
+// rightOf says what to grant when PostgreSQL says for what the permission is denied.
+func rightOf(message string) string {
+	for _, denied := range [...]struct{ prefix, right string }{
+		{"permission denied for database ", "CREATE ON DATABASE "},
+		{"permission denied for schema ", "USAGE, CREATE ON SCHEMA "},
+		{"permission denied for table ", "SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON TABLE "},
+	} {
+		if name, ok := strings.CutPrefix(message, denied.prefix); ok {
+			return denied.right + pgx.Identifier{name}.Sanitize()
+		}
+	}
+	return "the right that is missing"
 }
 
 func hasState(err error, state string) bool {
