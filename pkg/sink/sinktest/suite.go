@@ -219,12 +219,12 @@ func bigEpoch(w *world) {
 	var batches []*rows.Batch
 	for round := range int64(12) {
 		var changes []change
-		for id := int64(1); id <= 4000; id++ {
+		for id := int64(1); id <= 300; id++ {
 			op := rows.OpUpdateAfter
 			if round == 0 && id > 10 {
 				op = rows.OpInsert
 			}
-			changes = append(changes, change{op, id, fmt.Sprintf("%0300d", id*round), round})
+			changes = append(changes, change{op, id, fmt.Sprintf("%010000d", id*round), round})
 		}
 		batches = append(batches, w.orders(changes...), w.items(change{rows.OpInsert, 1000 + round, "small", round}))
 	}

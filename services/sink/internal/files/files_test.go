@@ -49,7 +49,7 @@ func TestConformance(t *testing.T) {
 					path := filepath.Join(t.TempDir(), "lake [1]*")
 					return sinktest.Fixture{
 						Connector: Connector{}, Resolve: resolve, Spec: specOf(path, mode, format),
-						TinyEpochs: 200, // a thousand would prove the disk slow
+						TinyEpochs: 50, // a thousand would prove the disk slow
 						Read: func(tb testing.TB, id rows.TableID) []sinktest.Row {
 							tb.Helper()
 							return read(tb, path, id)
