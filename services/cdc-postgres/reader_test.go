@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,9 +20,14 @@ import (
 )
 
 // kept keeps the batches a reader emits.
-type kept struct{ batches []*rows.Batch }
+type kept struct {
+	mu      sync.Mutex
+	batches []*rows.Batch
+}
 
 func (k *kept) Emit(_ context.Context, b rows.Batch, _ position.Position) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.batches = append(k.batches, &b)
 	return nil
 }
@@ -30,6 +36,8 @@ func (*kept) Tell(context.Context, []byte) error { return nil }
 
 // lines shows each batch as table@version: op(cells) ...
 func (k *kept) lines() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	var out []string
 	for _, b := range k.batches {
 		line := fmt.Sprintf("%s@%d:", b.Schema().Table(), b.Schema().Version())
@@ -183,6 +191,38 @@ func TestSchemaVersionsKeepTheOrder(t *testing.T) {
 	var out kept
 	poll(t, r, &out, nil)
 	out.want(t, "s.t@1: insert(1a) insert(2b)", "s.t@2: insert(3c7)")
+}
+
+// What an update becomes depends on how much of the old row the log carries.
+func TestUpdates(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before bool
+		row    [][]byte
+		full   bool
+		want   string
+	}{
+		"nothing old":             {false, [][]byte{tuple('N', "1", unchanged)}, false, "update_after(1?)"},
+		"nothing old, before":     {true, [][]byte{tuple('N', "1", "b")}, false, "update_before(1?) update_after(1b)"},
+		"key changed":             {true, [][]byte{tuple('K', "1", null), tuple('N', "2", unchanged)}, false, "delete(1?) insert(2?)"},
+		"key sent, not changed":   {false, [][]byte{tuple('K', "1", null), tuple('N', "1", null)}, false, "update_after(1-)"},
+		"whole row":               {false, [][]byte{tuple('O', "1", "a"), tuple('N', "1", unchanged)}, true, "update_after(1a)"},
+		"whole row, before":       {true, [][]byte{tuple('O', "1", "a"), tuple('N', "1", "b")}, true, "update_before(1a) update_after(1b)"},
+		"whole row without a key": {false, [][]byte{tuple('O', "1", "a"), tuple('N', "2", "b")}, true, "update_after(2b)"},
+	} {
+		r := newTestReader(t, core.Position{End: 50}, source.Config{})
+		r.before = c.before
+		identity := pgoutput.IdentityDefault
+		if c.full {
+			identity = pgoutput.IdentityFull
+		}
+		push(t, r, (&wire{}).begin(100, 1).table(pair(2, "t", identity)).row('U', 2, c.row...).commit(100, 110))
+		var out kept
+		poll(t, r, &out, nil)
+		if got := out.lines(); !slices.Equal(got, []string{"s.t@1: " + c.want}) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
 }
 
 // What cannot be read stops the reader only when a row of it has to be emitted.
