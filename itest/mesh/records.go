@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -54,27 +53,6 @@ func (r *Records) Now(ctx context.Context, name string) (job.Head, error) {
 		return job.Head{}, fmt.Errorf("job %s has no head record", name)
 	}
 	return *v.Head, nil
-}
-
-// DurableFrom waits until the head names a durable epoch with this id or a later one, and returns that head.
-func (r *Records) DurableFrom(ctx context.Context, name string, id uint64) (job.Head, error) {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		h, err := r.Now(ctx, name)
-		switch {
-		case err == nil && h.Durable != nil && uint64(h.Durable.Epoch) >= id:
-			return h, nil
-		case err == nil && h.Phase.AtRest():
-			return h, fmt.Errorf("job %s is %s: %s %s", name, h.Phase, h.Reason.Code, h.Reason.Text)
-		}
-		select {
-		case <-ctx.Done():
-			return h, fmt.Errorf("wait for epoch %d of job %s: %w (phase %s, reason %s %s)",
-				id, name, errors.Join(ctx.Err(), err), h.Phase, h.Reason.Code, h.Reason.Text)
-		case <-tick.C:
-		}
-	}
 }
 
 // Holder names the node that runs the subtask of a vertex with index 0 in the present attempt; empty when the job has no

@@ -17,6 +17,8 @@ import (
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/itest/mesh"
 	"weir.dev/weir/itest/shop"
+	"weir.dev/weir/pkg/fence"
+	"weir.dev/weir/pkg/job"
 )
 
 // Job is the name of the flow's job, Copy and Log those of its sinks and, after "shop_", of their schemas.
@@ -159,16 +161,32 @@ func logLook() string {
 // Applied is the number of transactions that the shop has made so far.
 func (r *Rig) Applied() int64 { return r.applied.Load() }
 
-// Recovered waits until an epoch that is triggered after the call is durable, and returns how long that took.
-func (r *Rig) Recovered(tb testing.TB, since time.Time, nextEpoch uint64) time.Duration {
+// Recovered waits for the first durable epoch that was triggered after a moment, by an attempt with a higher fence than
+// above, and returns the head that names it and how long after the moment it was complete.
+func (r *Rig) Recovered(tb testing.TB, since time.Time, above fence.Token) (job.Head, time.Duration) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 60*time.Second)
-	defer cancel()
-	h, err := r.Records.DurableFrom(ctx, Job, nextEpoch)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return h.Durable.At.Sub(since)
+	var found job.Head
+	harness.Await(tb, 60*time.Second, "an epoch that is triggered now to be durable", func(ctx context.Context) error {
+		h, err := r.Records.Now(ctx, Job)
+		switch {
+		case err != nil:
+			return err
+		case h.Phase.AtRest():
+			tb.Fatalf("the job is %s: %s %s", h.Phase, h.Reason.Code, h.Reason.Text)
+		case h.Durable == nil || h.Durable.Fence <= above:
+			return fmt.Errorf("phase %s of attempt %s: %s %s", h.Phase, h.Fence, h.Reason.Code, h.Reason.Text)
+		}
+		m, err := r.Records.Manifest(ctx, Job, h.Durable.Ref)
+		if err != nil {
+			return err
+		}
+		if !m.Triggered.After(since) {
+			return fmt.Errorf("epoch %s is of before", m.Epoch)
+		}
+		found = h
+		return nil
+	})
+	return found, found.Durable.At.Sub(since)
 }
 
 // Seed is a test's seed: ITEST_SEED, else a new one. It is printed, so that a run can be repeated.

@@ -18,7 +18,7 @@ func TestReaderFrozenWithTheSlot(t *testing.T) {
 		Roles: []mesh.Role{mesh.Coordinator, mesh.CDCPostgres, mesh.CDCPostgres, mesh.Sink},
 		Rate:  80, Seed: rig.Seed(t),
 	})
-	r.Recovered(t, time.Now(), 3)
+	r.Recovered(t, time.Now(), 0)
 	head, err := r.Records.Now(t.Context(), rig.Job)
 	if err != nil {
 		t.Fatal(err)
@@ -34,14 +34,7 @@ func TestReaderFrozenWithTheSlot(t *testing.T) {
 		t.Fatal("the frozen reader does not hold the slot")
 	}
 
-	took := r.Recovered(t, frozen, uint64(head.NextEpoch))
-	after, err := r.Records.Now(t.Context(), rig.Job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if after.Fence <= head.Fence {
-		t.Fatalf("the fence is still %d", after.Fence)
-	}
+	after, took := r.Recovered(t, frozen, head.Fence)
 	if now, err := r.Records.Holder(t.Context(), after, "db"); err != nil || now == node {
 		t.Fatalf("the reader is on %q, %v; it was on %q", now, err, node)
 	}
