@@ -86,6 +86,23 @@ func (m *Metrics) of(job string, v plan.VertexID) *meters {
 	return x
 }
 
+// begin makes the counters of rare things readable before they happen: a series that begins at 1 has no rate.
+func (x *meters) begin(ctx context.Context, role plan.Role) {
+	if role == plan.Committer {
+		x.m.retries.Add(ctx, 0, x.at)
+		return
+	}
+	for _, r := range x.reasons {
+		x.m.refused.Add(ctx, 0, r)
+	}
+	if role == plan.Writer {
+		x.m.abandoned.Add(ctx, 0, x.at)
+	}
+	if role != plan.Enumerator {
+		x.m.dropped.Add(ctx, 0, x.at)
+	}
+}
+
 func (x *meters) passed(ctx context.Context, e *envelope.Envelope, way metric.MeasurementOption) {
 	x.m.messages.Add(ctx, 1, way)
 	if e.Kind == envelope.Rows {

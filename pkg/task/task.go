@@ -135,6 +135,7 @@ func (s *Subtask) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
+	s.meters.begin(ctx, s.vertex.Role)
 	if err := s.open(ctx, &wg); err != nil {
 		return s.ended(ctx, err)
 	}
