@@ -20,8 +20,11 @@ func busCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:     "bus NAME",
 		Short:   "Print the nats commands that show this job",
+		Example: "  weir bus shop",
 		GroupID: "look",
 		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: s.jobNames,
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			h, err := c.Head(ctx, args[0])
 			if err != nil {

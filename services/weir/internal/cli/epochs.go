@@ -20,7 +20,7 @@ import (
 )
 
 func epochsCommand(s *settings) *cobra.Command {
-	c := &cobra.Command{Use: "epochs", Short: "The ledger of epochs: list, show one, verify all", GroupID: "look"}
+	c := group("epochs", "The ledger of epochs: list, show one, verify all", "look")
 	c.AddCommand(epochsListCommand(s), epochsShowCommand(s), epochsVerifyCommand(s))
 	return c
 }
@@ -41,9 +41,12 @@ type epochLine struct {
 func epochsListCommand(s *settings) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
-		Use:   "list NAME",
-		Short: "List the durable epochs that are kept, newest first",
-		Args:  cobra.ExactArgs(1),
+		Use:     "list NAME",
+		Short:   "List the durable epochs that are kept, newest first",
+		Example: "  weir epochs list shop --limit 10",
+		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: s.jobNames,
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			h, err := c.Head(ctx, args[0])
 			if err != nil {
@@ -89,9 +92,12 @@ func lineOf(l epoch.Link, committed epoch.ID) epochLine {
 
 func epochsShowCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show NAME [EPOCH]",
-		Short: "Show one epoch's manifest: positions, staged pieces, tallies; the newest when none is named",
-		Args:  cobra.RangeArgs(1, 2),
+		Use:     "show NAME [EPOCH]",
+		Short:   "Show one epoch's manifest: positions, staged pieces, tallies; the newest when none is named",
+		Example: "  weir epochs show shop\n  weir epochs show shop 41 --json",
+		Args:    cobra.RangeArgs(1, 2),
+
+		ValidArgsFunction: s.jobNames,
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			h, err := c.Head(ctx, args[0])
 			if err != nil {
@@ -153,10 +159,13 @@ func showManifest(w io.Writer, m *epoch.Manifest) {
 
 func epochsVerifyCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "verify NAME",
-		Short: "Check the chain of manifests, their balance, and every target's ledger",
-		Long:  "Checks everything that is kept. The target's ledger is read with the sink's own URL, resolved here. Exit code 4 when something does not hold.",
-		Args:  cobra.ExactArgs(1),
+		Use:     "verify NAME",
+		Short:   "Check the chain of manifests, their balance, and every target's ledger",
+		Long:    "Checks everything that is kept. The target's ledger is read with the sink's own URL, resolved here. Exit code 4 when something does not hold.",
+		Example: "  weir epochs verify shop",
+		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: s.jobNames,
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			a, err := c.Verify(ctx, args[0], readLedger)
 			if fault.CodeOf(err) != fault.CLIVerifyFailed && err != nil {

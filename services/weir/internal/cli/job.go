@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/services/weir/internal/control"
 )
 
@@ -50,7 +52,7 @@ func (s *settings) with(run func(ctx context.Context, c session, args []string) 
 }
 
 func jobCommand(s *settings) *cobra.Command {
-	c := &cobra.Command{Use: "job", Short: "Submit, list and stop jobs", GroupID: "jobs"}
+	c := group("job", "Submit, list and stop jobs", "jobs")
 	c.AddCommand(
 		submitCommand(s), listCommand(s), getCommand(s),
 		cancelCommand(s), drainCommand(s), resumeCommand(s), deleteCommand(s),
@@ -64,6 +66,8 @@ func submitCommand(s *settings) *cobra.Command {
 		Short:   "Start a job; an equal spec that already runs is no change",
 		Example: "  weir job submit shop.yaml",
 		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: specFiles,
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			j, err := readSpec(args[0])
 			if err != nil {
@@ -88,9 +92,10 @@ func showSubmission(w io.Writer, sub control.Submission) {
 
 func listCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the jobs",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List the jobs",
+		Example: "  weir job list\n  weir job list --json",
+		Args:    cobra.NoArgs,
 		RunE: s.with(func(ctx context.Context, c session, _ []string) error {
 			heads, err := c.Jobs(ctx)
 			if err != nil {
@@ -112,9 +117,12 @@ func listCommand(s *settings) *cobra.Command {
 
 func getCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "get NAME",
-		Short: "Show a job's head record and its spec, secrets left out",
-		Args:  cobra.ExactArgs(1),
+		Use:     "get NAME",
+		Short:   "Show a job's head record and its spec, secrets left out",
+		Example: "  weir job get shop --json",
+		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: s.jobNames,
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			h, err := c.Head(ctx, args[0])
 			if err != nil {
@@ -124,7 +132,7 @@ func getCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			data := map[string]any{"head": h, "spec": rawJSON(j.RedactedJSON())}
+			data := described{Head: h, Spec: j.RedactedJSON()}
 			return s.out().show("Job", data, func(w io.Writer) {
 				fmt.Fprintf(w, "job %s  phase %s  attempt %d  term %d  life %s\n\n%s", h.Job, h.Phase, h.Fence, h.Term, h.Life, j.Redacted())
 			})
@@ -132,18 +140,21 @@ func getCommand(s *settings) *cobra.Command {
 	}
 }
 
-// rawJSON is JSON that is passed on as it is.
-type rawJSON []byte
-
-// MarshalJSON is the text itself.
-func (r rawJSON) MarshalJSON() ([]byte, error) { return r, nil }
+// described is a job's head record with its spec, secrets left out.
+type described struct {
+	Head *job.Head       `json:"head"`
+	Spec json.RawMessage `json:"spec"`
+}
 
 func cancelCommand(s *settings) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use:   "cancel NAME",
-		Short: "Stop a job at once and for good; the source's slot is dropped",
-		Args:  cobra.ExactArgs(1),
+		Use:     "cancel NAME",
+		Short:   "Stop a job at once and for good; the source's slot is dropped",
+		Example: "  weir job cancel shop --yes",
+		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: s.jobNames,
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			if !yes {
 				return fault.New(fault.CLINeedsYes, args[0], "cancel ends this life of the job")
@@ -159,9 +170,12 @@ func drainCommand(s *settings) *cobra.Command {
 	var timeout time.Duration
 	var noWait bool
 	c := &cobra.Command{
-		Use:   "drain NAME",
-		Short: "Deliver what the sources hold now, then finish",
-		Args:  cobra.ExactArgs(1),
+		Use:     "drain NAME",
+		Short:   "Deliver what the sources hold now, then finish",
+		Example: "  weir job drain shop\n  weir job drain shop --timeout 1h --no-wait",
+		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: s.jobNames,
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			return s.showAsked(c.Drain(ctx, args[0], timeout, !noWait))
 		}),
@@ -173,9 +187,12 @@ func drainCommand(s *settings) *cobra.Command {
 
 func resumeCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "resume NAME",
-		Short: "Let a failed job go on from its last durable epoch",
-		Args:  cobra.ExactArgs(1),
+		Use:     "resume NAME",
+		Short:   "Let a failed job go on from its last durable epoch",
+		Example: "  weir job resume shop",
+		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: s.jobNames,
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			return s.showAsked(c.Resume(ctx, args[0]))
 		}),
@@ -185,9 +202,12 @@ func resumeCommand(s *settings) *cobra.Command {
 func deleteCommand(s *settings) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use:   "delete NAME",
-		Short: "Stop a job and drop its slot, publication, streams and records; the target keeps its rows",
-		Args:  cobra.ExactArgs(1),
+		Use:     "delete NAME",
+		Short:   "Stop a job and drop its slot, publication, streams and records; the target keeps its rows",
+		Example: "  weir job delete shop --yes",
+		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: s.jobNames,
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			if !yes {
 				return fault.New(fault.CLINeedsYes, args[0], "delete drops the job's slot, streams and records")

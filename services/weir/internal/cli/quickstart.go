@@ -41,6 +41,7 @@ func quickstartCommand(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "quickstart",
 		Short:   "Generated changes through a real mesh, as a live table; no database, nothing left on disk",
+		Example: "  weir quickstart --for 30s",
 		GroupID: "run",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -134,7 +135,9 @@ func show(ctx context.Context, options bus.Options, w io.Writer, screen bool) er
 		return err
 	}
 	var b board
-	go b.follow(ctx, tap)
+	var following sync.WaitGroup
+	following.Go(func() { b.follow(ctx, tap) })
+	defer following.Wait()
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for drawn := 0; ; {

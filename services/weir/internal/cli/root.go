@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,7 +48,8 @@ func Run(ctx context.Context, args []string, std Std) int {
 	if _, ok := errors.AsType[*fault.Error](err); !ok && isUsage(err) {
 		err = fault.Wrap(err, fault.CLIUsage, strings.Join(args, " "), err.Error(), "command", usedCommand(root, args))
 	}
-	output{w: std.Err, json: s.json}.fail(err)
+	// A command line that cannot be parsed has not set its flags.
+	output{w: std.Err, json: s.json || slices.Contains(args, "--json")}.fail(err)
 	return fault.ExitCode(err)
 }
 
@@ -75,6 +78,23 @@ func newRoot(s *settings) *cobra.Command {
 		epochsCommand(s), tailCommand(s), busCommand(s), versionCommand(s),
 	)
 	return root
+}
+
+// group is a command that only holds others. cobra would print its help for a misspelt subcommand and exit with 0.
+func group(name, short, id string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, GroupID: id, SuggestionsMinimumDistance: 2,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			why := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				why += "; did you mean " + strings.Join(near, " or ") + "?"
+			}
+			return fault.New(fault.CLIUsage, strings.Join(args, " "), why, "command", cmd.CommandPath())
+		},
+	}
 }
 
 // usageError is an error about the command line itself.

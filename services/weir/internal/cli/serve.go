@@ -64,6 +64,8 @@ func serveCommand(s *settings) *cobra.Command {
 		Example: "  weir serve coordinator --nats nats://127.0.0.1:4222\n  weir serve cdc-postgres sink",
 		GroupID: "run",
 		Args:    cobra.MinimumNArgs(1),
+
+		ValidArgs: mesh.Names(),
 		RunE: func(_ *cobra.Command, args []string) error {
 			outside, stop := p.outside(s, s.nats)
 			defer stop()
@@ -73,6 +75,8 @@ func serveCommand(s *settings) *cobra.Command {
 	}
 	p.flags(c, "")
 	c.Flags().StringVar(&p.config, "config", "", "settings file")
+	completeFlag(c, "log-level", "debug", "info", "warn", "error")
+	completeFlag(c, "log-format", "auto", "text", "json")
 	return c
 }
 

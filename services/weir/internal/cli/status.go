@@ -25,6 +25,8 @@ func statusCommand(s *settings) *cobra.Command {
 		Example: "  weir status shop\n  weir status shop --wait-for caught-up --timeout 60s",
 		GroupID: "look",
 		Args:    cobra.MaximumNArgs(1),
+
+		ValidArgsFunction: s.jobNames,
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			if len(args) == 0 {
 				if waitFor != "" {
@@ -48,6 +50,7 @@ func statusCommand(s *settings) *cobra.Command {
 	}
 	c.Flags().StringVar(&waitFor, "wait-for", "", "running, caught-up or finished")
 	c.Flags().DurationVar(&timeout, "timeout", 60*time.Second, "longest wait")
+	completeFlag(c, "wait-for", "running", "caught-up", "finished")
 	return c
 }
 

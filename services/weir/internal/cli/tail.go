@@ -27,6 +27,8 @@ func tailCommand(s *settings) *cobra.Command {
 		Example: "  weir tail shop/warehouse\n  weir tail 'weir.event.shop.>'",
 		GroupID: "look",
 		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: s.jobVertices,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			subject, vertex, err := tailSubject(args[0])
 			if err != nil {

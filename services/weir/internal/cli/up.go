@@ -34,6 +34,8 @@ func upCommand(s *settings) *cobra.Command {
 			"at the next start. The data directory belongs to one process at a time.",
 		Example: "  weir up shop.yaml\n  weir up --data-dir /var/lib/weir --nats-listen 127.0.0.1:4222",
 		GroupID: "run",
+
+		ValidArgsFunction: specFiles,
 		RunE: func(_ *cobra.Command, files []string) (err error) {
 			jobs, err := readSpecs(files)
 			if err != nil {

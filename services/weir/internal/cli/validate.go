@@ -36,6 +36,8 @@ func validateCommand(s *settings) *cobra.Command {
 		Example: "  weir validate shop.yaml",
 		GroupID: "jobs",
 		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: specFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
 			j, err := readSpec(args[0])
 			if err != nil {

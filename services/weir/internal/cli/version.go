@@ -25,9 +25,10 @@ type version struct {
 
 func versionCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Version of this binary and of the formats it writes",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Version of this binary and of the formats it writes",
+		Example: "  weir version --json",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := version{
 				Version: app.Version(), Go: runtime.Version(), Spec: spec.APIVersion,

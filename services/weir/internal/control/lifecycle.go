@@ -82,7 +82,7 @@ func (c *Client) compare(ctx context.Context, j *spec.Job, file string, h *job.H
 		return nil
 	}
 	diff := udiff.Unified("running", file, stored.Redacted(), j.Redacted())
-	return fault.New(fault.CLISpecDiffers, j.Name, diff, "file", file)
+	return fault.New(fault.CLISpecDiffers, j.Name, diff, "job", j.Name, "file", file)
 }
 
 // Asked says what became of a request about a job.
