@@ -44,8 +44,13 @@ func TestPostgresConformance(t *testing.T) {
 				if err := pg.CreateDatabase(t.Context(), db); err != nil {
 					t.Fatal(err)
 				}
+				tiny := 1000
+				if mode != spec.Upsert {
+					tiny = 100
+				}
 				return sinktest.Fixture{
-					Connector: connector(t, "postgres"), Resolve: resolve, Truncates: true,
+					TinyEpochs: tiny,
+					Connector:  connector(t, "postgres"), Resolve: resolve, Truncates: true,
 					Spec: spec.Sink{Name: "warehouse", Type: "postgres", Mode: mode, Config: &spec.PostgresSink{
 						URL: config.NewSecret(pg.URL(db)), Schema: "Weir target", Table: "{table}",
 						Allow: []spec.Allowance{spec.AllowTruncate},
