@@ -62,6 +62,7 @@ func BenchmarkLog(b *testing.B) {
 	}
 	// On a machine with other work only the processor time of the reading side says something.
 	rate := func(b *testing.B, cpu time.Duration) {
+		b.Helper()
 		n := float64(benchRows) * float64(b.N)
 		b.ReportMetric(n/b.Elapsed().Seconds(), "rows/s")
 		b.ReportMetric(float64(cpu.Nanoseconds())/n, "cpu-ns/row")

@@ -12,8 +12,14 @@ import (
 	"weir.dev/weir/pkg/spec"
 )
 
-// wantFault checks the code of an error, and that neither form of it shows what must not be seen.
-func wantFault(t *testing.T, err error, code string, secrets ...string) *fault.Error {
+// wantFault checks the code of an error, see faultOf.
+func wantFault(t *testing.T, err error, code string, secrets ...string) {
+	t.Helper()
+	_ = faultOf(t, err, code, secrets...)
+}
+
+// faultOf checks the code of an error, and that no form of it shows what must not be seen.
+func faultOf(t *testing.T, err error, code string, secrets ...string) *fault.Error {
 	t.Helper()
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
@@ -68,6 +74,7 @@ func TestServerThatCannotBeRead(t *testing.T) {
 			return "hunter2hunter2"
 		}},
 		{"port", "WEIR-PG-001", "sources.db.url", func(t *testing.T, j *job) string {
+			t.Helper()
 			port, err := harness.FreePort(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -76,16 +83,19 @@ func TestServerThatCannotBeRead(t *testing.T) {
 			return j.pg.Admin.Password
 		}},
 		{"replication right", "WEIR-PG-005", "ALTER ROLE", func(t *testing.T, j *job) string {
+			t.Helper()
 			r := role(t, j, "")
 			j.url = j.pg.URLAs(r, j.database)
 			return r.Password
 		}},
 		{"owner", "WEIR-PG-022", "CREATE PUBLICATION", func(t *testing.T, j *job) string {
+			t.Helper()
 			r := role(t, j, "REPLICATION")
 			j.url = j.pg.URLAs(r, j.database)
 			return r.Password
 		}},
 		{"identity", "WEIR-PG-018", "REPLICA IDENTITY", func(t *testing.T, j *job) string {
+			t.Helper()
 			j.exec(t, "CREATE TABLE keyless (a int)")
 			return j.pg.Admin.Password
 		}},
@@ -94,6 +104,7 @@ func TestServerThatCannotBeRead(t *testing.T) {
 			return j.pg.Admin.Password
 		}},
 		{"tables", "WEIR-PG-020", "pattern", func(t *testing.T, j *job) string {
+			t.Helper()
 			p, err := spec.ParseTablePattern("public.nothing")
 			if err != nil {
 				t.Fatal(err)
@@ -110,11 +121,13 @@ func TestServerThatCannotBeRead(t *testing.T) {
 			return j.pg.Admin.Password
 		}},
 		{"publication without the table", "WEIR-PG-014", "ADD TABLE", func(t *testing.T, j *job) string {
+			t.Helper()
 			j.exec(t, "CREATE PUBLICATION given")
 			j.source.Publication = "given"
 			return j.pg.Admin.Password
 		}},
 		{"plugin", "WEIR-PG-012", "pg_drop_replication_slot", func(t *testing.T, j *job) string {
+			t.Helper()
 			j.exec(t, "SELECT pg_create_logical_replication_slot('of_another_plugin', 'test_decoding')")
 			t.Cleanup(func() {
 				_ = j.pg.Exec(t.Context(), j.database, "SELECT pg_drop_replication_slot('of_another_plugin')")
@@ -133,7 +146,7 @@ func TestServerThatCannotBeRead(t *testing.T) {
 			j.exec(t, "CREATE TABLE t (id int PRIMARY KEY)")
 			secret := c.prepare(t, j)
 			_, err := j.open(t.Context())
-			if f := wantFault(t, err, c.code, secret); !strings.Contains(f.Remedy, c.remedy) {
+			if f := faultOf(t, err, c.code, secret); !strings.Contains(f.Remedy, c.remedy) {
 				t.Errorf("remedy is %q, want %q in it", f.Remedy, c.remedy)
 			}
 		})

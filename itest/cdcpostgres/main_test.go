@@ -2,8 +2,6 @@ package cdcpostgres
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"testing"
 
 	"weir.dev/weir/itest/harness"
@@ -13,25 +11,15 @@ import (
 var server *harness.Postgres
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (int, error) {
 	pg, err := harness.RunPostgres(context.Background(), harness.PostgresConfig{
 		Settings: map[string]string{"max_replication_slots": "60", "max_wal_senders": "60", "max_connections": "300"},
 	})
 	if err != nil {
-		return 0, err
+		panic(err)
 	}
 	server = pg
-	code := m.Run()
-	if code != 0 {
-		fmt.Fprintln(os.Stderr, pg.LogTail(8<<10))
+	m.Run()
+	if err := pg.Close(); err != nil {
+		panic(err)
 	}
-	return code, pg.Close()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/rows"
 )
@@ -241,7 +242,7 @@ func TestSlotLost(t *testing.T) {
 		}
 	}
 	_, err := j.open(t.Context())
-	f := wantFault(t, err, "WEIR-PG-009")
+	f := faultOf(t, err, "WEIR-PG-009")
 	if !strings.Contains(f.Remedy, "pg_drop_replication_slot('weir_") {
 		t.Errorf("remedy is %q", f.Remedy)
 	}
@@ -344,7 +345,9 @@ func TestTakeover(t *testing.T) {
 	next := j.start(t)
 	j.exec(t, "INSERT INTO t VALUES (2)")
 	wantRows(t, next.take(t, 1), "insert public.t id=2")
-	zombie.failure(t)
+	if err := zombie.failure(t); fault.ClassOf(err) != fault.Transient {
+		t.Errorf("the zombie ends with %v", err)
+	}
 
 	// The zombie comes back: it must not take the slot from its successor.
 	next.takeEpoch(t)
@@ -355,7 +358,7 @@ func TestTakeover(t *testing.T) {
 	}
 	j.fence += 2
 	t.Cleanup(back.stop)
-	f := wantFault(t, back.failure(t), "WEIR-PG-011")
+	f := faultOf(t, back.failure(t), "WEIR-PG-011")
 	if !strings.Contains(f.Why, "weir:"+j.life+":db:") {
 		t.Errorf("the holder is not named: %s", f.Why)
 	}
