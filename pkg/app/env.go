@@ -41,6 +41,7 @@ func (e Env) As(service string) Env {
 	e.Service, e.Node, e.Bus.Name = service, e.Node+"-"+service, service
 	if e.provider != nil {
 		e.Telemetry = e.provider.For(service, e.Node)
+		e.Bus.Logger = e.Telemetry.Logger
 	}
 	return e
 }

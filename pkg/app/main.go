@@ -123,7 +123,7 @@ func (f frame) run(service func(context.Context, Env) error) int {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(s.Log.Level)) // one of the enumeration
 	base := telemetry.NewLogger(p.Stderr, s.Log.Format, level)
-	log := base.With(telemetry.KeyNode, s.Node)
+	log := base.With(telemetry.KeyService, f.name, telemetry.KeyNode, s.Node)
 
 	ctx, stop := Signals(context.Background(), p.Signals, func(code int) {
 		log.Warn("forced stop", telemetry.Err(fault.New(fault.AppForced, "", "a second signal came")))
@@ -148,7 +148,7 @@ func (f frame) run(service func(context.Context, Env) error) int {
 		Service: f.name, Node: s.Node, HTTP: server.Addr(), Telemetry: tel.For(f.name, s.Node), provider: tel, Bus: options, Lookup: f.lookup,
 		Health: health, Handle: server.Handle, Ready: health.gate("start", errors.New("the service is starting")),
 	}
-	log.Info("process started", telemetry.KeyService, f.name, "version", Version(), telemetry.KeyAddr, server.Addr())
+	log.Info("process started", "version", Version(), telemetry.KeyAddr, server.Addr())
 	return f.end(log, f.supervise(ctx, server, health, env, service))
 }
 
@@ -220,7 +220,7 @@ func (f frame) busOptions(log *slog.Logger) (bus.Options, error) {
 	if err != nil {
 		return bus.Options{}, err
 	}
-	return bus.Options{URL: url, Name: f.name, Creds: creds, Logger: log.With(telemetry.KeyService, f.name)}, nil
+	return bus.Options{URL: url, Name: f.name, Creds: creds, Logger: log}, nil
 }
 
 func (f frame) closeTelemetry(ctx context.Context, log *slog.Logger, tel *telemetry.Provider) {
@@ -235,9 +235,9 @@ func (f frame) closeTelemetry(ctx context.Context, log *slog.Logger, tel *teleme
 func (f frame) end(log *slog.Logger, err error) int {
 	code := fault.ExitCode(err)
 	if err != nil {
-		log.Error("process failed", telemetry.KeyService, f.name, "exit", code, telemetry.KeyError, telemetry.ErrorValue(err))
+		log.Error("process failed", "exit", code, telemetry.KeyError, telemetry.ErrorValue(err))
 		return code
 	}
-	log.Info("process stopped", telemetry.KeyService, f.name)
+	log.Info("process stopped")
 	return code
 }

@@ -8,7 +8,8 @@
 //   - T1: nothing here reads or sets a global of OpenTelemetry, so several services of one process keep apart.
 //   - T2: a logger never shows a secret: a fault is logged by its fields, its cause is not.
 //   - T3: a collector that is away never fails or blocks the work; the loss is logged as a warning, at most once a minute.
-//   - T4: attributes of metrics are bounded: job, source, sink, subtask, phase, reason; never keys, subjects or positions.
+//   - T4: attributes of metrics are bounded: job, source, sink, vertex, direction, reason, code; never
+//     tables, keys, subjects or positions.
 //
 // Failure. Telemetry may be lost in a crash; nothing rests on it.
 //
