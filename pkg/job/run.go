@@ -3,6 +3,7 @@ package job
 import (
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/pkg/epoch"
@@ -71,7 +72,7 @@ func (s *State) run(m Moment) []Effect {
 	case ok && !m.At.Before(at):
 		s.trigger(m, &h, kind)
 		changed = true
-	case grown && !soon && !(h.InFlight != nil && a.Cut != nil):
+	case grown && !soon && (h.InFlight == nil || a.Cut == nil):
 		// Otherwise it goes with the next epoch in flight, or with the durable epoch whose manifest is being stored.
 		changed = true
 	}
@@ -163,13 +164,13 @@ func (a *Attempt) declined(e epoch.ID) string {
 
 // lateText names those who have not answered.
 func (a *Attempt) lateText(e epoch.ID) string {
-	text := "no answer of"
+	var late []string
 	for _, id := range a.Plan.Ackers() {
 		if a.Acks[id].Epoch != e {
-			text += " " + id.String()
+			late = append(late, id.String())
 		}
 	}
-	return text
+	return "no answer of " + strings.Join(late, " ")
 }
 
 // committed is the newest epoch on the chain that every committer has confirmed; it never goes back and never passes the

@@ -1,14 +1,11 @@
 package job
 
 import (
-	"encoding/json"
-	"fmt"
+	"slices"
 	"time"
 
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/pkg/fence"
-	"weir.dev/weir/pkg/plan"
 )
 
 // Step takes an event in and says what must be done. It is a pure function: no clock, no chance, no I/O. First the event
@@ -86,8 +83,20 @@ func (s *State) note(e Event) []Effect {
 		if e.Fence == s.Attempt.Fence {
 			s.trouble(cause{Kind: RestartLoss, Reason: codeReason(fault.JobDataLost, "%s", e.Why)})
 		}
-	case ReadySeen, AckSeen, CommitSeen, InputSeen, DrainedSeen, FailureSeen, ReleaseSeen:
-		s.noteFact(e)
+	case ReadySeen:
+		s.noteReady(e.Fact)
+	case AckSeen:
+		s.noteAck(e.Fact)
+	case CommitSeen:
+		s.noteCommit(e.Fact)
+	case InputSeen:
+		s.noteInput(e.Fact)
+	case DrainedSeen:
+		s.noteDrained(e.Fact)
+	case FailureSeen:
+		s.noteFailure(e.Fact)
+	case ReleaseSeen:
+		s.noteRelease(e)
 	}
 	return nil
 }
@@ -132,7 +141,7 @@ func (s *State) adopt(m Moment, h Head, revision uint64) []Effect {
 	s.Writing, s.Say, s.Unsure, s.StaleSince = nil, nil, false, time.Time{}
 	if c := s.Attempt.Cut; c != nil && h.Durable != nil && h.Durable.Ref == c.Ref {
 		// I5: the chain grows only by what the head now names.
-		s.Chain = append(s.Chain[:len(s.Chain):len(s.Chain)], epoch.Link{Ref: c.Ref, Manifest: c.Manifest})
+		s.Chain = append(slices.Clip(s.Chain), epoch.Link{Ref: c.Ref, Manifest: c.Manifest})
 		s.Attempt.Cut, s.Attempt.Manifest = nil, nil
 	}
 	for len(s.Chain) > 1 && s.Chain[1].Ref.Epoch <= h.Committed {
@@ -217,114 +226,4 @@ func (s *State) trouble(c cause) {
 	if t := s.Attempt.Trouble; t == nil || c.Final && !t.Final {
 		s.Attempt.Trouble = &c
 	}
-}
-
-// noteFact takes in what a subtask says. Only facts of the head's own fence count, and only from subtasks of its plan:
-// nothing with an older fence is acted on, and a newer one than the head's does not exist.
-func (s *State) noteFact(e Event) {
-	a := &s.Attempt
-	switch e := e.(type) {
-	case ReadySeen:
-		if f := e.Fact; s.counts(f.Fence, f.Subtask) {
-			a.Ready = with(a.Ready, f.Subtask, f)
-			a.Waiting = without(a.Waiting, f.Subtask)
-		}
-	case AckSeen:
-		// The newest one counts; one for an epoch that was never handed out is refused.
-		if f := e.Fact; s.counts(f.Fence, f.Subtask) && f.Epoch >= a.Acks[f.Subtask].Epoch && f.Epoch < s.newest().NextEpoch {
-			a.Acks = with(a.Acks, f.Subtask, f)
-		}
-	case CommitSeen:
-		f := e.Fact
-		if !s.counts(f.Fence, f.Subtask) {
-			return
-		}
-		if f.Waiting != nil {
-			a.Waiting = with(a.Waiting, f.Subtask, *f.Waiting)
-		} else {
-			a.Waiting = without(a.Waiting, f.Subtask)
-		}
-		if f.Epoch > a.Committed[f.Subtask] {
-			a.Committed = with(a.Committed, f.Subtask, f.Epoch)
-		}
-	case InputSeen:
-		if f := e.Fact; s.counts(f.Fence, f.Subtask) {
-			a.Input = max(a.Input, f.After+1)
-			if f.Early {
-				a.Early = max(a.Early, f.After+1)
-			}
-		}
-	case DrainedSeen:
-		if f := e.Fact; s.counts(f.Fence, f.Subtask) {
-			a.Drained = with(a.Drained, f.Subtask, true)
-		}
-	case FailureSeen:
-		if f := e.Fact; s.counts(f.Fence, f.Subtask) {
-			s.trouble(causeOf(f))
-		}
-	case ReleaseSeen:
-		s.noteRelease(e)
-	default:
-	}
-}
-
-// counts reports whether a fact may be acted on. Before the plan has been read every subtask's facts are kept; they are
-// looked up by the plan's names only.
-func (s *State) counts(f fence.Token, id plan.SubtaskID) bool {
-	if s.Head == nil || f != s.Head.Fence || s.Head.Phase.AtRest() {
-		return false
-	}
-	if s.Attempt.Plan == nil {
-		return true
-	}
-	v, ok := s.Attempt.Plan.Vertex(id.Vertex)
-	return ok && id.Index < v.Parallelism
-}
-
-// causeOf classifies a failed subtask.
-func causeOf(f FailedFact) cause {
-	var e fault.Error
-	if err := json.Unmarshal(f.Fault, &e); err != nil {
-		e = *fault.New(fault.AppInternal, f.Subtask.String(), "the subtask's fault cannot be read: "+err.Error())
-	}
-	var class fault.Class
-	if err := class.UnmarshalText([]byte(f.Class)); err != nil {
-		class = e.Class()
-	}
-	c := cause{Kind: RestartFailure, Reason: faultReason(&e)}
-	c.Reason.Subtask = &f.Subtask
-	switch class {
-	case fault.Permanent, fault.Poison:
-		// A row that can never apply reaches the leader only where dead letters are off.
-		c.Final = true
-	case fault.Transient:
-		c.Kind = RestartLoss
-	case fault.Bug, fault.Fenced:
-	}
-	switch e.Code {
-	case fault.JobSinkDown, fault.JobNoCapacity:
-		c.Kind, c.Final = RestartFree, false
-	case fault.JobDataLost:
-		c.Kind, c.Final = RestartLoss, false
-	}
-	return c
-}
-
-// faultReason and codeReason put a fault into a head's reason.
-func faultReason(e *fault.Error) Reason {
-	text := e.What
-	if e.Why != "" {
-		text += ": " + e.Why
-	}
-	if e.Where != "" {
-		text += " (" + e.Where + ")"
-	}
-	for _, p := range e.Problems {
-		text += "; " + p.String()
-	}
-	return Reason{Code: string(e.Code), Text: text, Remedy: e.Remedy}
-}
-
-func codeReason(code fault.Code, format string, args ...any) Reason {
-	return faultReason(fault.New(code, "", fmt.Sprintf(format, args...)))
 }

@@ -96,7 +96,7 @@ func describeHead(h *Head) string {
 
 func describeEvent(e Event) string {
 	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "job.")
-	switch e := e.(type) {
+	switch e := e.(type) { //nolint:gochecksumtype // the others are told by their names
 	case HeadRead:
 		if e.View.Head == nil {
 			return name + " none"
@@ -130,7 +130,7 @@ func describeEvent(e Event) string {
 
 func describeEffect(e Effect) string {
 	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "job.")
-	switch e := e.(type) {
+	switch e := e.(type) { //nolint:gochecksumtype // the others are told by their names
 	case WriteHead:
 		return fmt.Sprintf("%s over %d: %s", name, e.Expect, describeHead(&e.Head))
 	case ResetStreams:
@@ -211,6 +211,7 @@ func TestTranscripts(t *testing.T) {
 			}
 		},
 		"permanent-then-resumed": func(t *testing.T, w *world) {
+			t.Helper()
 			w.settle()
 			w.feed(permanent(t, idCommit, w, fault.JobLedgerDiverged, "permanent"))
 			w.settle()
@@ -218,6 +219,7 @@ func TestTranscripts(t *testing.T) {
 			w.settle()
 		},
 		"restarts-exhausted": func(t *testing.T, w *world) {
+			t.Helper()
 			w.settle()
 			for range 4 {
 				w.feed(permanent(t, idReader, w, fault.AppInternal, "bug"))

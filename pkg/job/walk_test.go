@@ -185,7 +185,7 @@ func (w *world) key() uint64 {
 		fmt.Fprintf(&b, " %d %d %d %d %d %v", p.position, p.rows, p.barriers, p.passed, p.restored, p.staged)
 	}
 	for _, k := range slices.Sorted(mapKeys(w.facts)) {
-		switch f := w.facts[k].(type) {
+		switch f := w.facts[k].(type) { //nolint:gochecksumtype // only facts are kept
 		case AckSeen:
 			fmt.Fprintf(&b, "|%s %d %d %d %s %v", k, f.Fact.Fence, f.Fact.Epoch, len(f.Fact.Staged), f.Fact.Declined, f.Fact.In[chData])
 		case ReadySeen:

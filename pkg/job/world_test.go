@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"weir.dev/weir/pkg/epoch"
-	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/plan"
-	"weir.dev/weir/pkg/position"
 )
 
 // world is a whole mesh as a value: a registry, a leader, two processes, the channel between them and a target. It moves
@@ -69,7 +66,6 @@ type parcel struct {
 	epoch    epoch.ID
 	from, to int
 	rows     int // tally up to the barrier
-	barriers int
 }
 
 // target is the sink's database.
@@ -209,7 +205,7 @@ func (w *world) feed(e Event) {
 		}
 	}
 	for _, x := range effects {
-		switch x.(type) {
+		switch x.(type) { //nolint:gochecksumtype // what is not named is answered later
 		case Announce, StepDown:
 		case Collect:
 			w.feed(Swept{Moment: w.moment(), Op: OpCollect})
@@ -249,7 +245,7 @@ func (w *world) perform(i int) {
 	e := w.under[i]
 	w.under = slices.Delete(w.under, i, i+1)
 	m := w.moment()
-	switch e := e.(type) {
+	switch e := e.(type) { //nolint:gochecksumtype // the others are never under way
 	case WriteHead:
 		if w.store(e) {
 			w.feed(HeadWritten{Moment: m, Revision: uint64(len(w.heads))})
@@ -297,315 +293,4 @@ func (w *world) chain(durable epoch.Ref, committed epoch.ID) []epoch.Link {
 	}
 	slices.Reverse(links)
 	return links
-}
-
-// observe lets a process take in a version of the head and do everything it wants.
-func (w *world) observe(i, version int) {
-	p := &w.procs[i]
-	p.version = version
-	h := w.heads[version-1]
-	pl := w.place(i)
-	for range 8 {
-		todo := Want(&h, Self{Node: pl.Node, Incarnation: pl.Incarnation}, p.held)
-		if len(todo) == 0 {
-			return
-		}
-		for _, a := range todo {
-			w.act(i, &h, a)
-		}
-	}
-	panic("process does not come to rest")
-}
-
-func (w *world) act(i int, h *Head, a Action) {
-	p := &w.procs[i]
-	switch a := a.(type) {
-	case Stop:
-		p.held = Held{Releasing: p.held.Releasing}
-	case ReadPlan:
-		p.held.Fence, p.held.Plan = h.Fence, w.plans[a.Ref.Key]
-	case Start:
-		p.held.Started = true
-		p.rows, p.barriers, p.staged, p.position = 0, 0, nil, 0
-		if a.Restore != nil {
-			p.restored, p.passed = a.Restore.Epoch, a.Restore.Epoch
-			fmt.Sscan(w.links[a.Restore.Ref].Subtasks[idReader].Position.Fields["n"], &p.position)
-		}
-		for _, id := range a.Subtasks {
-			r := ReadyFact{Fence: a.Fence, Subtask: id, Incarnation: w.place(i).Incarnation}
-			if id == idCommit {
-				if w.target.row.Fence > a.Fence {
-					w.target.refused++
-					continue
-				}
-				w.target.row.Life, w.target.row.Fence = h.Life, a.Fence
-				row := w.target.row
-				r.Ledger = &row
-			}
-			w.say("ready "+id.String(), ReadySeen{Fact: r})
-		}
-	case Emit:
-		p.held.Emitting = true
-	case Drain:
-		p.held.Draining = true
-		if i == 0 {
-			w.say("drained "+idReader.String(), DrainedSeen{Fact: DrainedFact{Fence: a.Fence, Subtask: idReader}})
-		}
-	case Barrier:
-		p.held.Barrier = a.Epoch
-		if i == 0 {
-			w.inject(p, a)
-		}
-	case CommitUpTo:
-		p.held.Durable = a.Durable.Epoch
-		if i == 1 {
-			p.staged = slices.DeleteFunc(p.staged, func(s stagedP) bool { return s.Epoch <= a.Durable.Epoch })
-			w.commit(a)
-		}
-	case Confirm:
-		p.held.Committed = a.Epoch
-	case DropExternal:
-		p.held.Releasing = a.Request
-		w.say("released", ReleaseSeen{Fact: ReleasedFact{Fence: a.Fence, Node: w.place(i).Node, Request: a.Request}})
-	}
-}
-
-// inject is the source's side of an epoch: the cut is exclusive, the row before the barrier belongs to the epoch.
-func (w *world) inject(p *proc, a Barrier) {
-	from := p.position
-	if !p.held.Draining {
-		p.position++
-		p.rows++
-	}
-	te, td := epoch.Tally{Messages: uint64(p.barriers)}, epoch.Tally{Messages: uint64(p.rows), Rows: uint64(p.rows)}
-	w.say("ack "+idEnum.String(), AckSeen{Fact: AckFact{
-		Fence: a.Fence, Subtask: idEnum, Epoch: a.Epoch, Out: map[plan.Channel]epoch.Tally{chEnum: te},
-	}})
-	w.say("ack "+idReader.String(), AckSeen{Fact: AckFact{
-		Fence: a.Fence, Subtask: idReader, Epoch: a.Epoch,
-		Position: position.New(position.Generator, map[string]string{"n": fmt.Sprint(p.position)}),
-		In:       map[plan.Channel]epoch.Tally{chEnum: te}, Out: map[plan.Channel]epoch.Tally{chData: td},
-	}})
-	w.channel = append(w.channel, parcel{fence: a.Fence, epoch: a.Epoch, from: from, to: p.position, rows: p.rows})
-	p.barriers++
-}
-
-// receive is the sink's side: stage, then ack what no durable epoch is known to cover.
-func (w *world) receive(decline bool) {
-	x := w.channel[0]
-	w.channel = w.channel[1:]
-	p := &w.procs[1]
-	if x.fence != p.held.Fence || !p.held.Started {
-		return
-	}
-	if x.to > x.from {
-		p.staged = append(p.staged, stagedP{Epoch: p.passed + 1, From: x.from, To: x.to})
-	}
-	p.rows += x.to - x.from
-	p.passed = x.epoch
-	ack := AckFact{
-		Fence: x.fence, Subtask: idWriter, Epoch: x.epoch,
-		In: map[plan.Channel]epoch.Tally{chData: {Messages: uint64(p.rows), Rows: uint64(p.rows)}},
-	}
-	if w.lost {
-		// Rows were lost on the way: the writer has counted fewer.
-		ack.In[chData] = epoch.Tally{}
-	}
-	if decline {
-		ack.Declined = "told to"
-	}
-	for _, s := range p.staged {
-		b, err := json.Marshal(s)
-		if err != nil {
-			panic(err)
-		}
-		ack.Staged = append(ack.Staged, epoch.Staged{Epoch: s.Epoch, Subtask: idWriter, Data: b, Rows: uint64(s.To - s.From)})
-	}
-	w.say("ack "+idWriter.String(), AckSeen{Fact: ack})
-}
-
-// commit applies every epoch on the chain after the ledger's, in order, each in one step with the ledger.
-func (w *world) commit(a CommitUpTo) {
-	t := &w.target
-	for _, l := range w.chain(a.Durable.Ref, 0) {
-		s := l.Manifest.Sinks["out"]
-		switch {
-		case t.row.Fence != a.Fence:
-			t.refused++
-			return
-		case l.Ref.Epoch <= t.row.Ref.Epoch, len(s.Staged) == 0:
-			continue
-		case s.Prev != t.row.Ref:
-			panic(fmt.Sprintf("ledger at %d, manifest %d has prev %d", t.row.Ref.Epoch, l.Ref.Epoch, s.Prev.Epoch))
-		}
-		for _, piece := range s.Staged {
-			var r stagedP
-			if err := json.Unmarshal(piece.Data, &r); err != nil {
-				panic(err)
-			}
-			for n := r.From; n < r.To; n++ {
-				t.rows = append(t.rows, n)
-			}
-		}
-		t.row.Ref = l.Ref
-	}
-	w.say("committed "+idCommit.String(), CommitSeen{Fact: CommittedFact{Fence: a.Fence, Subtask: idCommit, Epoch: a.Durable.Epoch}})
-}
-
-// transition is one thing that can happen.
-type transition struct {
-	name string
-	do   func(w *world)
-}
-
-// possible lists everything that can happen next.
-func (w *world) possible() []transition {
-	var all []transition
-	add := func(name string, do func(*world)) { all = append(all, transition{name, do}) }
-	for i, e := range w.under {
-		name := strings.TrimPrefix(fmt.Sprintf("%T", e), "job.")
-		add("done "+name, func(w *world) { w.perform(i) })
-		if _, ok := e.(WriteHead); ok && w.left.unsure > 0 {
-			add("lost reply", func(w *world) { w.left.unsure--; w.unsure(i, true) })
-			add("lost request", func(w *world) { w.left.unsure--; w.unsure(i, false) })
-		}
-	}
-	for i := range w.ghosts {
-		add("old leader's write lands", func(w *world) {
-			x := w.ghosts[i]
-			w.ghosts = slices.Delete(w.ghosts, i, i+1)
-			w.store(x)
-		})
-	}
-	for i := range w.procs {
-		p := &w.procs[i]
-		if p.dead {
-			add(fmt.Sprintf("%s starts again", w.place(i).Node), func(w *world) {
-				w.procs[i] = proc{incarnation: w.procs[i].incarnation + 1}
-				w.feed(w.nodes())
-			})
-			continue
-		}
-		if n := len(w.heads); p.version < n {
-			add(fmt.Sprintf("%s sees the head", w.place(i).Node), func(w *world) { w.observe(i, n) })
-			if p.version+1 < n && w.left.lag {
-				add(fmt.Sprintf("%s sees an older head", w.place(i).Node), func(w *world) { w.observe(i, p.version+1) })
-			}
-		}
-		if w.left.crashes > 0 {
-			add(fmt.Sprintf("%s dies", w.place(i).Node), func(w *world) { w.left.crashes--; w.crash(i) })
-		}
-	}
-	if len(w.channel) > 0 && !w.procs[1].dead {
-		add("writer receives", func(w *world) { w.receive(false) })
-		if w.left.declines > 0 {
-			add("writer declines", func(w *world) { w.left.declines--; w.receive(true) })
-		}
-		if w.left.losses > 0 {
-			add("rows are lost", func(w *world) { w.left.losses--; w.lost = true; w.receive(false); w.lost = false })
-		}
-	}
-	for _, k := range slices.Sorted(maps.Keys(w.facts)) {
-		if !w.told[k] || w.left.repeat {
-			add("fact "+k, func(w *world) {
-				w.told[k] = true
-				w.feed(stamped(w.facts[k], w.moment()))
-			})
-		}
-	}
-	if at := w.leader.Wake(w.now); !at.IsZero() && w.left.ticks > 0 {
-		add("time passes", func(w *world) {
-			w.left.ticks--
-			w.now = at
-			w.feed(Tick{Moment: w.moment()})
-		})
-	}
-	if w.left.takeovers > 0 {
-		add("leader dies", func(w *world) { w.left.takeovers--; w.lead(w.leader.Term + 1) })
-	}
-	if w.left.deletes > 0 && w.leader.Head != nil && w.leader.Head.Phase == Running {
-		add("stream is lost", func(w *world) {
-			w.left.deletes--
-			w.channel = nil
-			w.feed(StreamLost{Moment: w.moment(), Fence: w.leader.Head.Fence, Why: "gone"})
-		})
-	}
-	if w.left.drain && w.leader.Intent.Wish == WishRunning {
-		add("user drains", func(w *world) {
-			w.left.drain = false
-			w.feed(IntentRead{Moment: w.moment(), Intent: w.leader.Intent.Drained(time.Hour, "r2", start), Life: "life2"})
-		})
-	}
-	if w.left.cancel && w.leader.Intent.Wish == WishRunning {
-		add("user cancels", func(w *world) {
-			w.left.cancel = false
-			w.feed(IntentRead{Moment: w.moment(), Intent: w.leader.Intent.Cancelled("r2", start), Life: "life2"})
-		})
-	}
-	return all
-}
-
-// unsure loses the answer of a write, or the write itself.
-func (w *world) unsure(i int, stored bool) {
-	x := w.under[i].(WriteHead)
-	w.under = slices.Delete(w.under, i, i+1)
-	if stored {
-		w.store(x)
-	}
-	w.feed(EffectFailed{Moment: w.moment(), Op: OpWriteHead, Fault: fault.New(fault.BusAmbiguous, "", ""), Class: fault.Transient})
-}
-
-// crash kills a process; facts it has told and nobody has read are lost with it.
-func (w *world) crash(i int) {
-	w.procs[i].dead = true
-	for k, f := range w.facts {
-		id := fmt.Sprint(factSubtask(f))
-		if (i == 0) == strings.HasPrefix(id, "src") {
-			delete(w.facts, k)
-		}
-	}
-	w.feed(w.nodes())
-}
-
-// say puts a fact into the stream, in the place of the last one of its subject.
-func (w *world) say(key string, fact Event) {
-	w.facts[key] = fact
-	delete(w.told, key)
-}
-
-func factSubtask(e Event) plan.SubtaskID {
-	switch e := e.(type) {
-	case ReadySeen:
-		return e.Fact.Subtask
-	case AckSeen:
-		return e.Fact.Subtask
-	case CommitSeen:
-		return e.Fact.Subtask
-	case DrainedSeen:
-		return e.Fact.Subtask
-	default:
-		return plan.SubtaskID{Vertex: "src"}
-	}
-}
-
-// stamped gives a fact the time at which the leader takes it in.
-func stamped(e Event, m Moment) Event {
-	switch e := e.(type) {
-	case ReadySeen:
-		e.Moment = m
-		return e
-	case AckSeen:
-		e.Moment = m
-		return e
-	case CommitSeen:
-		e.Moment = m
-		return e
-	case DrainedSeen:
-		e.Moment = m
-		return e
-	case ReleaseSeen:
-		e.Moment = m
-		return e
-	}
-	panic(fmt.Sprintf("fact %T", e))
 }

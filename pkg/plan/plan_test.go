@@ -240,7 +240,8 @@ func TestWindowBounds(t *testing.T) {
 	} {
 		m := Model{Vertices: []Vertex{
 			{ID: "s_enum", Role: Enumerator, Parallelism: 1},
-			{ID: "s", Role: Reader, Parallelism: tt.readers}, {ID: "t", Role: Writer, Parallelism: tt.writers},
+			{ID: "s", Role: Reader, Parallelism: tt.readers},
+			{ID: "t", Role: Writer, Parallelism: tt.writers},
 		}, Edges: []Edge{
 			{From: "s_enum", To: "s", Partition: Broadcast},
 			{From: "s", To: "s_enum", Partition: Rebalance, Feedback: true},
