@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/envelope"
 	"weir.dev/weir/pkg/epoch"
@@ -36,6 +38,10 @@ type leader struct {
 	// wire and facts stand between the subtasks and the bus.
 	wire  task.Bus
 	facts task.Facts
+	// metrics and tracer may be nil; trace is the leader's span of epochs.
+	metrics *task.Metrics
+	tracer  trace.Tracer
+	trace   string
 
 	mu        sync.Mutex
 	head      job.Head
@@ -145,6 +151,7 @@ func (l *leader) start(ctx context.Context) {
 			Subtask: id, Plan: d, Spec: l.spec, Incarnation: "i", Restore: h.Durable, Source: l.src, Sink: l.sink,
 			Bus: l.wire, States: task.Conn{Conn: l.conn}, Records: l, Board: board,
 			Resolve: func(ref string) (string, error) { return ref, nil }, Reread: func() {}, Logger: log,
+			Metrics: l.metrics, Tracer: l.tracer,
 		})
 		if err != nil {
 			l.t.Fatal(err)
@@ -226,7 +233,7 @@ func (l *leader) trigger() epoch.ID {
 	l.change(func(h *job.Head) {
 		n = h.NextEpoch
 		h.NextEpoch++
-		h.InFlight = &job.InFlight{Epoch: n, Kind: epoch.Periodic}
+		h.InFlight = &job.InFlight{Epoch: n, Kind: epoch.Periodic, Trace: l.trace}
 	})
 	return n
 }
