@@ -49,7 +49,10 @@ type Conn struct {
 	log  *slog.Logger
 	ctl  *link
 
-	lanes     sync.Mutex // also held while a lane is dialled
+	// dialling is held by whoever dials a lane, so that one lane serves all who wait for it. It is no mutex, because a
+	// dial may take long: who waits for it must be able to give up, and giving a place back must not wait at all.
+	dialling  chan struct{}
+	lanes     sync.Mutex
 	closed    bool
 	receiving []*lane
 	sending   []*lane
@@ -77,7 +80,7 @@ const (
 // Connect opens the control connection and waits until the server has answered, but not longer than ctx allows.
 // Afterwards connections are kept alive for ever: a lost one is reopened with jittered backoff until Close.
 func Connect(ctx context.Context, opts Options) (*Conn, error) {
-	c := &Conn{opts: opts, log: opts.Logger, hooks: make(map[int]func())}
+	c := &Conn{opts: opts, log: opts.Logger, hooks: make(map[int]func()), dialling: make(chan struct{}, 1)}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -244,6 +247,38 @@ func (c *Conn) take(ctx context.Context, pool *[]*lane, capacity int, purpose st
 }
 
 func (c *Conn) place(ctx context.Context, pool *[]*lane, capacity int, purpose string) (*lane, error) {
+	if ln, err := c.vacant(pool, capacity); ln != nil || err != nil {
+		return ln, err
+	}
+	select {
+	case c.dialling <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", ErrDisconnected, context.Cause(ctx))
+	}
+	defer func() { <-c.dialling }()
+	if ln, err := c.vacant(pool, capacity); ln != nil || err != nil {
+		return ln, err
+	}
+	l, err := c.dial(ctx, purpose, nil)
+	if err != nil {
+		return nil, foreign(err)
+	}
+	c.lanes.Lock()
+	closed := c.closed
+	ln := &lane{l: l, users: 1}
+	if !closed {
+		*pool = append(*pool, ln)
+	}
+	c.lanes.Unlock()
+	if closed {
+		l.close()
+		return nil, ErrClosed
+	}
+	return ln, nil
+}
+
+// vacant takes a place on a lane that is there; nil when all are full.
+func (c *Conn) vacant(pool *[]*lane, capacity int) (*lane, error) {
 	c.lanes.Lock()
 	defer c.lanes.Unlock()
 	if c.closed {
@@ -255,13 +290,7 @@ func (c *Conn) place(ctx context.Context, pool *[]*lane, capacity int, purpose s
 			return ln, nil
 		}
 	}
-	l, err := c.dial(ctx, purpose, nil)
-	if err != nil {
-		return nil, foreign(err)
-	}
-	ln := &lane{l: l, users: 1}
-	*pool = append(*pool, ln)
-	return ln, nil
+	return nil, nil
 }
 
 // quoted finds the subject in the server's text of a permission violation.
