@@ -44,7 +44,7 @@ type mesh struct {
 	target *ledger
 	cfg    Config
 	work   sync.WaitGroup
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // the fixture is what the tests run in
 	cancel context.CancelFunc
 }
 
@@ -183,17 +183,17 @@ func durable(h *job.Head) uint64 {
 }
 
 // bubble runs a test in virtual time.
-func bubble(t *testing.T, o meshtest.ServerOptions, f func(t *testing.T, m *mesh)) {
+func bubble(t *testing.T, f func(m *mesh)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		m := newMesh(t, o)
+		m := newMesh(t, meshtest.ServerOptions{})
 		defer m.close()
-		f(t, m)
+		f(m)
 	})
 }
 
 func TestJobLivesFromSubmitToRelease(t *testing.T) {
-	bubble(t, meshtest.ServerOptions{}, func(t *testing.T, m *mesh) {
+	bubble(t, func(m *mesh) {
 		m.coordinator("c1")
 		m.actor("a", "a-1", nil, "source:generator")
 		m.actor("b", "b-1", nil, "sink:blackhole")
@@ -202,39 +202,39 @@ func TestJobLivesFromSubmitToRelease(t *testing.T) {
 		m.ask(func(i job.Intent) job.Intent { return i.Drained(time.Minute, "r2", time.Now()) })
 		h := m.await("the end", func(h *job.Head) bool { return h.Phase == job.Finished && h.Release != nil && h.Release.Done })
 		if h.Durable.Epoch != h.Committed || h.Durable.Kind != "TERMINAL" || h.Fence != 1 {
-			t.Errorf("finished at %+v", h)
+			m.t.Errorf("finished at %+v", h)
 		}
 		for e, n := range m.target.commits {
 			if n != 1 {
-				t.Errorf("%s committed %d times", e, n)
+				m.t.Errorf("%s committed %d times", e, n)
 			}
 		}
 		if fences, err := m.conn.DataFences(m.ctx, "shop"); err != nil || len(fences) != 0 {
-			t.Errorf("data streams left: %v, %v", fences, err)
+			m.t.Errorf("data streams left: %v, %v", fences, err)
 		}
 	})
 }
 
 func TestRegressedTermStopsTheCoordinator(t *testing.T) {
-	bubble(t, meshtest.ServerOptions{}, func(t *testing.T, m *mesh) {
+	bubble(t, func(m *mesh) {
 		stop := m.coordinator("c1")
 		m.actor("a", "a-1", nil, "source:generator", "sink:blackhole")
 		m.submit()
 		m.await("a run", func(h *job.Head) bool { return h.Phase == job.Running })
 		if err := stop(); !errors.Is(err, context.Canceled) {
-			t.Fatalf("stopped with %v", err)
+			m.t.Fatalf("stopped with %v", err)
 		}
 		b, err := m.conn.Bucket(m.ctx, bus.RegistryBucket)
 		if err != nil {
-			t.Fatal(err)
+			m.t.Fatal(err)
 		}
 		if _, err := b.Put(m.ctx, bus.LeaderTermKey, []byte("0")); err != nil {
-			t.Fatal(err)
+			m.t.Fatal(err)
 		}
 		ended := m.coordinator("c2")
 		synctest.Wait()
 		if err := ended(); fault.CodeOf(err) != fault.JobBusRegressed {
-			t.Errorf("Run: %v, want BUS_REGRESSED", err)
+			m.t.Errorf("Run: %v, want BUS_REGRESSED", err)
 		}
 	})
 }
@@ -242,25 +242,25 @@ func TestRegressedTermStopsTheCoordinator(t *testing.T) {
 // A takeover restarts nothing: the attempt goes on, the epoch in flight is gathered again, and the old leader's term is
 // gone from every head.
 func TestLeaderDeathRestartsNoAttempt(t *testing.T) {
-	bubble(t, meshtest.ServerOptions{}, func(t *testing.T, m *mesh) {
+	bubble(t, func(m *mesh) {
 		stop := m.coordinator("c1")
 		m.actor("a", "a-1", nil, "source:generator", "sink:blackhole")
 		m.submit()
 		before := m.await("a committed epoch", func(h *job.Head) bool { return h.Committed >= 1 })
 		m.coordinator("c2")
 		if err := stop(); !errors.Is(err, context.Canceled) {
-			t.Fatalf("stopped with %v", err)
+			m.t.Fatalf("stopped with %v", err)
 		}
 		after := m.await("two epochs more", func(h *job.Head) bool { return h.Term > before.Term && durable(h) >= durable(before)+2 })
 		if after.Fence != before.Fence {
-			t.Errorf("fence %d after %d: the takeover restarted the attempt", after.Fence, before.Fence)
+			m.t.Errorf("fence %d after %d: the takeover restarted the attempt", after.Fence, before.Fence)
 		}
 	})
 }
 
 // ⚑ A process that is back within its lease is a lost process: its subtasks are not resurrected in the running attempt.
 func TestProcessBackWithinItsLeaseIsLost(t *testing.T) {
-	bubble(t, meshtest.ServerOptions{}, func(t *testing.T, m *mesh) {
+	bubble(t, func(m *mesh) {
 		m.coordinator("c1")
 		m.actor("a", "a-1", nil, "source:generator")
 		kill := m.actor("b", "b-1", nil, "sink:blackhole")
@@ -281,11 +281,11 @@ func TestProcessBackWithinItsLeaseIsLost(t *testing.T) {
 		defer mu.Unlock()
 		for _, s := range starts {
 			if s.Fence == before.Fence {
-				t.Errorf("the new incarnation started subtasks of fence %d", s.Fence)
+				m.t.Errorf("the new incarnation started subtasks of fence %d", s.Fence)
 			}
 		}
 		if after.Durable.Fence != after.Fence {
-			t.Errorf("durable epoch %d is of fence %d, want %d", after.Durable.Epoch, after.Durable.Fence, after.Fence)
+			m.t.Errorf("durable epoch %d is of fence %d, want %d", after.Durable.Epoch, after.Durable.Fence, after.Fence)
 		}
 	})
 }
@@ -299,18 +299,18 @@ func TestLostDataStreamRecovers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, meshtest.ServerOptions{}, func(t *testing.T, m *mesh) {
+			bubble(t, func(m *mesh) {
 				m.coordinator("c1")
 				m.actor("a", "a-1", nil, "source:generator", "sink:blackhole")
 				m.submit()
 				before := m.await("two committed epochs", func(h *job.Head) bool { return h.Committed >= 2 })
 				pause(m.ctx, 2*time.Second) // virtual: the stream has been looked at
 				if err := damage(m, before); err != nil {
-					t.Fatal(err)
+					m.t.Fatal(err)
 				}
 				after := m.await("another attempt", func(h *job.Head) bool { return h.Fence > before.Fence && h.Phase == job.Running })
 				if n := len(after.Restarts); n != 1 || after.Restarts[0].Kind != job.RestartLoss {
-					t.Errorf("restarts %+v, want one LOSS", after.Restarts)
+					m.t.Errorf("restarts %+v, want one LOSS", after.Restarts)
 				}
 			})
 		})
@@ -342,12 +342,12 @@ func TestServerRestart(t *testing.T) {
 
 // A submitted job waits for capacity and says so; a cancelled one is released and may be submitted again as another life.
 func TestCancelAndSubmitAgain(t *testing.T) {
-	bubble(t, meshtest.ServerOptions{}, func(t *testing.T, m *mesh) {
+	bubble(t, func(m *mesh) {
 		m.coordinator("c1")
 		m.submit()
 		h := m.await("NO_CAPACITY", func(h *job.Head) bool { return h.Reason.Code == string(fault.JobNoCapacity) })
 		if h.Phase != job.Starting || len(h.Restarts) != 0 {
-			t.Errorf("without capacity: %+v", h)
+			m.t.Errorf("without capacity: %+v", h)
 		}
 		m.actor("a", "a-1", nil, "source:generator", "sink:blackhole")
 		first := m.await("a committed epoch", func(h *job.Head) bool { return h.Committed >= 1 })
@@ -359,11 +359,11 @@ func TestCancelAndSubmitAgain(t *testing.T) {
 		m.submit()
 		second := m.await("another life", func(h *job.Head) bool { return h.Life != first.Life && h.Committed >= 1 })
 		if second.Fence <= first.Fence || second.Durable.Epoch <= first.Durable.Epoch {
-			t.Errorf("the new life counts again: fence %d after %d, epoch %d after %d",
+			m.t.Errorf("the new life counts again: fence %d after %d, epoch %d after %d",
 				second.Fence, first.Fence, second.Durable.Epoch, first.Durable.Epoch)
 		}
 		if ids, err := m.reg.Epochs(m.ctx, "shop"); err != nil || uint64(ids[0]) <= durable(first) {
-			t.Errorf("manifests of the old life are left: %v, %v", ids, err)
+			m.t.Errorf("manifests of the old life are left: %v, %v", ids, err)
 		}
 	})
 }

@@ -54,7 +54,7 @@ func (l *leader) followFacts(ctx context.Context) {
 		x, err := decodeFact(u.Entry)
 		if err != nil {
 			l.metrics.refuse(ctx, x.job)
-			l.log.WarnContext(ctx, "fact cannot be read", "subject", u.Entry.Key, telemetry.Err(err))
+			l.log.WarnContext(ctx, "fact cannot be read", "subject", u.Entry.Key, telemetry.KeyError, telemetry.ErrorValue(err))
 			continue
 		}
 		l.post(ctx, func(ctx context.Context) { l.hear(ctx, u.Entry.Key, x) })
@@ -100,7 +100,7 @@ func decodeFact(e bus.Entry) (fact, error) {
 	}
 	all := fact{job: name, fence: f, kind: kind, subtask: subtask}
 	var event exec.Answer
-	same := true
+	var same bool
 	switch kind {
 	case string(envelope.Ready):
 		var x job.ReadyFact

@@ -236,6 +236,8 @@ func (l *leader) perform(ctx context.Context, name string, s *seat, effect job.E
 		// Other jobs are placed on what is left before this plan is stored.
 		s.count(e.Plan)
 		l.crowd = true
+	case job.WriteHead, job.ReadHead, job.ReadSpec, job.ResetStreams, job.FetchPlan, job.FetchChain, job.StoreManifest,
+		job.DropStreams, job.Collect, job.Erase:
 	}
 	l.work.Go(func() {
 		if a := l.exec.Do(ctx, name, effect); a != nil {
@@ -293,7 +295,7 @@ func (l *leader) publish(ctx context.Context) {
 				err = l.conn.PublishEvent(ctx, n.Job, string(n.Kind), b)
 			}
 			if err != nil && ctx.Err() == nil {
-				l.log.WarnContext(ctx, "event not published", telemetry.KeyJob, n.Job, telemetry.Err(err))
+				l.log.WarnContext(ctx, "event not published", telemetry.KeyJob, n.Job, telemetry.KeyError, telemetry.ErrorValue(err))
 			}
 		}
 	}

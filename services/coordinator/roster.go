@@ -228,7 +228,7 @@ func (l *leader) ping(ctx context.Context, n job.NodeLease) {
 	err := l.conn.Ping(ctx, n.Node)
 	l.post(ctx, func(ctx context.Context) {
 		if l.roster.settled(time.Now()) && l.roster.beat(n, err) {
-			l.log.WarnContext(ctx, "process changed its pulse", telemetry.KeyNode, n.Node, telemetry.Err(err))
+			l.log.WarnContext(ctx, "process changed its pulse", telemetry.KeyNode, n.Node, telemetry.KeyError, telemetry.ErrorValue(err))
 			l.nodesChanged(ctx)
 		}
 	})

@@ -77,7 +77,7 @@ func (l *leader) looked(ctx context.Context, name string, f fence.Token, seen bu
 	case errors.Is(err, bus.ErrStreamGone) && !errors.Is(err, bus.ErrNoResponders):
 		why = "the data stream is gone"
 	case err != nil:
-		l.log.DebugContext(ctx, "data stream not looked at", telemetry.KeyJob, name, telemetry.Err(err))
+		l.log.DebugContext(ctx, "data stream not looked at", telemetry.KeyJob, name, telemetry.KeyError, telemetry.ErrorValue(err))
 	default:
 		why = s.stream.judge(seen)
 	}
