@@ -320,8 +320,8 @@ func anotherLife(w *world) {
 	cfg.Life, cfg.Fence = "another", w.fence+7
 	c, err := w.f.Connector.OpenCommitter(w.t.Context(), cfg)
 	if err == nil {
-		defer c.Close()
 		_, err = c.Claim(w.t.Context())
+		w.left = append(w.left, attempt{committer: c})
 	}
 	if !errors.Is(err, fault.Permanent) {
 		w.t.Errorf("claim by another life: %v, want permanent", err)

@@ -39,7 +39,6 @@ type world struct {
 	next     epoch.ID
 	last     epoch.Ref      // the newest manifest that staged something
 	staged   []epoch.Staged // named by the next ack
-	open     []*rows.Batch  // written since the last durable epoch
 	durable  []sink.Commit  // made durable and not known to be committed
 	sent     *model         // with everything written
 	cut      *model         // with everything durable

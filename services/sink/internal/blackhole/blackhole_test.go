@@ -3,9 +3,8 @@ package blackhole
 import (
 	"testing"
 
-	"weir.dev/weir/pkg/fault"
-
 	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/sink/sinktest"
 	"weir.dev/weir/pkg/spec"

@@ -75,7 +75,7 @@ func (c *committer) probe() error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	defer os.Remove(name)
+	defer func() { _ = os.Remove(name) }() // the next probe removes it too
 	if err := createOnly(name, []byte("probe\n"), c.unique("probe")); err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func createOnly(name string, data []byte, unique string) error {
 	if err := writeSynced(tmp, data); err != nil {
 		return err
 	}
-	defer os.Remove(tmp)
+	defer func() { _ = os.Remove(tmp) }() // written anew by the next one of its name
 	if err := os.Link(tmp, name); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -67,8 +68,7 @@ func (Connector) OpenCommitter(ctx context.Context, cfg sink.Config) (sink.Commi
 		err = c.probe(ctx, s)
 	}
 	if err != nil {
-		c.Close()
-		return nil, err
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }

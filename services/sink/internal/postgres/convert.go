@@ -90,11 +90,11 @@ func conversion(stageType string, c column) (cast string, direct bool) {
 	if staged == "text" {
 		switch {
 		case base == "character varying" || base == "character" || base == "bpchar" || base == "json" || c.Kind == "e":
-			return castFor(base, c), true
+			return castFor(base), true
 		case base == "name":
 			return "", false
 		}
-		return castFor(base, c), false
+		return castFor(base), false
 	}
 	if staged == "json" && base == "text" {
 		return "", true
@@ -108,7 +108,7 @@ func conversion(stageType string, c column) (cast string, direct bool) {
 }
 
 // castFor is the conversion of text: none for text types, whose assignment checks the length.
-func castFor(base string, c column) string {
+func castFor(base string) string {
 	switch base {
 	case "character varying", "character", "bpchar", "text", "name":
 		return ""

@@ -78,7 +78,7 @@ func count(parts []part) int {
 func (a *apply) settle(ctx context.Context, t *target, p part) ([]part, error) {
 	p.staging = ""
 	err := a.savepoint(ctx, func() error { return a.part(ctx, t, &p) })
-	if err == nil || !(hasState(err, uniqueViolation) || hasState(err, exclusionViolation)) {
+	if !hasState(err, uniqueViolation) && !hasState(err, exclusionViolation) {
 		return nil, err
 	}
 	p.staging = ""

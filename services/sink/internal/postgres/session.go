@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,7 +108,7 @@ func connect(ctx context.Context, url string, id source.Identity, lost []uint32,
 func (s *session) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = s.Conn.Close(ctx) // nothing is left to save on it
+	_ = s.Close(ctx) // nothing is left to save on it
 }
 
 // endZombies terminates the backends of the same committer with a lower fence, and of this attempt those in lost, and
@@ -135,7 +136,7 @@ func (s *session) endZombies(ctx context.Context, id source.Identity, lost []uin
 		if err != nil {
 			continue // somebody else's name that begins like ours
 		}
-		if theirs < id.Fence || (theirs == id.Fence && containsPID(lost, b.PID)) {
+		if theirs < id.Fence || (theirs == id.Fence && slices.Contains(lost, uint32(b.PID))) {
 			ended = append(ended, b.PID)
 		}
 	}
@@ -145,15 +146,6 @@ func (s *session) endZombies(ctx context.Context, id source.Identity, lost []uin
 	// The second argument waits until they are gone, so that their locks are.
 	_, err = s.Exec(ctx, `SELECT pg_terminate_backend(pid, 2000) FROM unnest($1::int4[]) AS pid`, ended)
 	return err
-}
-
-func containsPID(pids []uint32, pid int32) bool {
-	for _, p := range pids {
-		if p == uint32(pid) {
-			return true
-		}
-	}
-	return false
 }
 
 // badURL does not wrap the cause: pgx quotes the string it could not read, password included.

@@ -116,20 +116,6 @@ func (t *target) names(want []int) []string {
 	return names
 }
 
-// stagingNames are the names that the same columns have in a staging table.
-func (t *target) stagingNames(want []int) []string {
-	names := make([]string, 0, len(want)+len(changeColumns))
-	for _, i := range want {
-		names = append(names, stagingColumn(i))
-	}
-	if t.mode == spec.Changelog {
-		for _, c := range changeColumns {
-			names = append(names, c.name)
-		}
-	}
-	return names
-}
-
 // value is a staged column as the target's type.
 func (t *target) value(i int) string { return "s." + stagingColumn(i) + t.columns[i].cast }
 
