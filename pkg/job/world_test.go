@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/pkg/epoch"
@@ -169,7 +170,12 @@ func (w *world) lead(term uint64) {
 		}
 	}
 	w.under = nil
-	clear(w.told)
+	for k := range w.told {
+		// Who is ready matters only until RUNNING; the other facts are gathered again.
+		if v := w.view(); v.Head == nil || !v.Head.Phase.Active() || !strings.HasPrefix(k, "ready") {
+			delete(w.told, k)
+		}
+	}
 	w.leader = NewState("shop", term)
 	w.feed(HeadRead{Moment: w.moment(), View: w.view()})
 	if intent != nil {
