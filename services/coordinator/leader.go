@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -306,14 +305,4 @@ func (l *leader) reconnected(ctx context.Context) {
 	l.roster.unsettle(time.Now())
 	l.nodesChanged(ctx)
 	l.lookAtStreams(ctx)
-}
-
-// errIs reports whether err is any of the targets.
-func errIs(err error, targets ...error) bool {
-	for _, t := range targets {
-		if errors.Is(err, t) {
-			return true
-		}
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -126,7 +127,7 @@ func (r *roster) beat(n job.NodeLease, err error) (changed bool) {
 	switch {
 	case err == nil:
 		p.answered, p.missed = true, 0
-	case errIs(err, bus.ErrNoResponders) && p.answered:
+	case errors.Is(err, bus.ErrNoResponders) && p.answered:
 		p.missed++
 	}
 	r.pulse[n.Node] = p
