@@ -33,10 +33,10 @@ func busCommand(s *settings) *cobra.Command {
 			hints := []hint{
 				{"the head record: everything that was agreed on", "nats kv get " + bus.RegistryBucket + " " + bus.HeadKey(h.Job)},
 				{"every record of the job", "nats kv ls " + bus.RegistryBucket + " 'jobs." + h.Job + ".>'"},
-				{"what happens to the job", "nats sub '" + bus.EventFilter(h.Job) + "'"},
+				{"what has happened to the job and happens", "nats sub --all '" + bus.EventFilter(h.Job) + "'"},
 				{"live processes", "nats kv ls " + bus.LeasesBucket},
-				{"what subtasks tell the coordinator", "nats stream subjects " + bus.AckStream + " --filter '" + bus.AckFilter(h.Job) + "'"},
-				{"staged epochs and state", "nats stream subjects " + bus.StateStream + " --filter '" + bus.StateLifePrefix(h.Life) + ".>'"},
+				{"what subtasks tell the coordinator", "nats stream subjects " + bus.AckStream + " '" + bus.AckFilter(h.Job) + "'"},
+				{"staged epochs and state", "nats stream subjects " + bus.StateStream + " '" + bus.StateLifePrefix(h.Life) + ".>'"},
 			}
 			if !h.Phase.AtRest() {
 				stream := bus.DataStream(h.Job, h.Fence)

@@ -49,6 +49,7 @@ func (o output) fail(err error) {
 func (o output) encode(v answer) error {
 	enc := json.NewEncoder(o.w)
 	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false) // commands in it are there to be copied
 	return enc.Encode(v)
 }
 

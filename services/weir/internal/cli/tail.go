@@ -153,5 +153,7 @@ func (t *tailer) other(l line, data []byte) error {
 		l.Data = data
 	}
 	t.lines++
-	return json.NewEncoder(t.w).Encode(l)
+	enc := json.NewEncoder(t.w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(l)
 }
