@@ -34,7 +34,7 @@ func (c *Conn) ServePing(node, version string, meta map[string]string) (stop fun
 	}
 	cancel := c.OnReconnect(func() {
 		if err := p.add(); err != nil {
-			c.log.Warn("liveness endpoint not served", "node", node, "error", err.Error())
+			c.log.Warn("liveness endpoint not served", "error", err.Error())
 		}
 	})
 	return func() error {

@@ -12,6 +12,8 @@
 //   - N4: a subtask that ended is reported as failed only when a head record read afterwards still names its fence; the
 //     loss of a data stream is not proof of being fenced, and being fenced is not a failure.
 //   - Watches make it faster, never right: every second, and after every reconnect, all heads are read again.
+//   - Readiness follows the work: a node without its lease, with heads not read for three leases, or with a failed attempt
+//     that has not been replaced is not ready.
 //
 // Failure: a process that dies leaves its lease to expire and its facts to age; the leader starts the next attempt.
 //
