@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -68,7 +67,10 @@ func (Connector) OpenCommitter(ctx context.Context, cfg sink.Config) (sink.Commi
 		err = c.probe(ctx, s)
 	}
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		if c.session != nil {
+			c.session.close(ctx)
+		}
+		return nil, err
 	}
 	return c, nil
 }
