@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -116,6 +118,41 @@ func TestALiteralPasswordIsNotStored(t *testing.T) {
 		t.Errorf("the password is printed:\n%s%s", r.out, r.err)
 	}
 	wantError(t, w.run(t, "job", "get", "leak", "--json"), 2, fault.CLINoJob)
+}
+
+// TestUpTakesALiteralPasswordOnLoopbackOnly is what `weir up` does with a job of its command line.
+func TestUpTakesALiteralPasswordOnLoopbackOnly(t *testing.T) {
+	t.Parallel()
+	w := startMesh(t)
+	const canary = "canary-1d2e3f"
+	j, err := readSpec(writeFile(t, "local.yaml", "apiVersion: weir/v1\njob: local\nsources: {gen: {type: generator}}\n"+
+		"sinks: {db: {from: [gen], type: postgres, url: \"postgres://u:"+canary+"@127.0.0.1:1/x\", schema: s, mode: append}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &settings{nats: w.url}
+	c, err := s.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var out, log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	open := up{listen: "0.0.0.0:4222", w: &out}
+	if err := open.one(t.Context(), logger, c.Client, given{file: "local.yaml", job: j}); fault.CodeOf(err) != fault.SpecLiteralSecret {
+		t.Errorf("open to the network: %v", err)
+	}
+	local := up{listen: "127.0.0.1:4222", w: &out}
+	if err := local.one(t.Context(), logger, c.Client, given{file: "local.yaml", job: j}); err != nil {
+		t.Errorf("on loopback: %v", err)
+	}
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "sinks.db.url") {
+		t.Errorf("no warning:\n%s", log.String())
+	}
+	if text := out.String() + log.String() + w.ok(t, "job", "get", "local"); strings.Contains(text, canary) {
+		t.Errorf("the password is printed:\n%s", text)
+	}
+	w.ok(t, "job", "delete", "local", "--yes")
 }
 
 // tails reads what enters a vertex.

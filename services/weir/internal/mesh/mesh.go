@@ -88,14 +88,18 @@ func Execute(p app.Process, names ...string) (int, error) {
 
 // Run runs these services until ctx ends or one of them fails.
 func Run(ctx context.Context, env app.Env, names ...string) error {
-	var waiting atomic.Int64
-	waiting.Store(int64(len(names)))
-	g, ctx := errgroup.WithContext(ctx)
+	chosen := make([]role, 0, len(names))
 	for _, n := range names {
 		r, err := find(n)
 		if err != nil {
 			return err
 		}
+		chosen = append(chosen, r)
+	}
+	var waiting atomic.Int64
+	waiting.Store(int64(len(chosen)))
+	g, ctx := errgroup.WithContext(ctx)
+	for _, r := range chosen {
 		own := env.As(r.name)
 		own.Ready = func() {
 			if waiting.Add(-1) == 0 {
