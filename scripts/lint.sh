@@ -15,7 +15,7 @@ for module in $(go list -m -f '{{.Dir}}'); do
     fmt) (cd "$module" && GOWORK=off "$linter" fmt --config "$config") || status=1 ;;
     run)
         echo "== $(basename "$module"): golangci-lint"
-        (cd "$module" && GOWORK=off "$linter" run --config "$config" ./...) || status=1
+        (cd "$module" && GOWORK=off "$linter" run --allow-parallel-runners --config "$config" ./...) || status=1
         ;;
     *)
         echo "usage: $0 [run|fmt]" >&2
