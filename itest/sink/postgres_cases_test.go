@@ -21,12 +21,19 @@ import (
 	"weir.dev/weir/services/sink"
 )
 
+// scene is where a case plays.
+type scene struct {
+	t  *testing.T
+	pg *harness.Postgres
+	db string
+}
+
 // TestPostgres has the cases that only a database has; they share one cluster, each in a database of its own.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	pg := harness.StartPostgres(t, harness.PostgresConfig{})
 	n := 0
-	for name, run := range map[string]func(t *testing.T, pg *harness.Postgres, db string){
+	for name, run := range map[string]func(in scene){
 		"ledger and its log":                  ledgerAndLog,
 		"types":                               types,
 		"special values":                      specialValues,
@@ -50,7 +57,7 @@ func TestPostgres(t *testing.T) {
 			if err := pg.CreateDatabase(t.Context(), db); err != nil {
 				t.Fatal(err)
 			}
-			run(t, pg, db)
+			run(scene{t, pg, db})
 		})
 	}
 }
@@ -79,7 +86,8 @@ func wantCode(t *testing.T, err error, want fault.Code, parts ...string) {
 	}
 }
 
-func ledgerAndLog(t *testing.T, pg *harness.Postgres, db string) {
+func ledgerAndLog(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	s := postgresSink(pg.URL(db))
 	if l, kept, err := sink.ReadLedger(t.Context(), "j", s, resolve); err != nil || !kept || l.Life != "" {
 		t.Errorf("ledger of an untouched target: %+v, %t, %v", l, kept, err)
@@ -106,7 +114,8 @@ func ledgerAndLog(t *testing.T, pg *harness.Postgres, db string) {
 	wantLines(t, show(t, pg, db, "SELECT source, target, made FROM out.weir_ledger_tables"), "public.people|people|t")
 }
 
-func types(t *testing.T, pg *harness.Postgres, db string) {
+func types(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	s := schemaOf(t, "public.all types", 1,
 		col("id*", rows.Of(rows.KindInt64), "bigint"),
 		col("i2", rows.Of(rows.KindInt16), "smallint"),
@@ -162,7 +171,8 @@ func types(t *testing.T, pg *harness.Postgres, db string) {
 }
 
 // PostgreSQL has these values, so they are written; none becomes null.
-func specialValues(t *testing.T, pg *harness.Postgres, db string) {
+func specialValues(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	s := schemaOf(t, "public.special", 1, col("id*", rows.Of(rows.KindInt64), "bigint"), col("n", rows.Decimal(10, 2), "numeric(10,2)"),
 		col("d", rows.Of(rows.KindDate), "date"), col("ts", rows.Of(rows.KindTimestamp), "timestamp without time zone"))
 	a := openAttempt(t, configOf(postgresSink(pg.URL(db)), 1))
@@ -180,7 +190,8 @@ func specialValues(t *testing.T, pg *harness.Postgres, db string) {
 	wantLines(t, show(t, pg, db, "SELECT * FROM out.special"), "1|NaN|infinity|0044-03-15 12:00:00 BC")
 }
 
-func tableThatWasThere(t *testing.T, pg *harness.Postgres, db string) {
+func tableThatWasThere(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	exec(t, pg, db, `CREATE SCHEMA out; CREATE TABLE out.people (id bigint PRIMARY KEY, email text, name text, extra text DEFAULT 'kept');
 		INSERT INTO out.people VALUES (1, 'there', 'before')`)
 	p := people(t, "public.people")
@@ -214,7 +225,8 @@ func tableThatWasThere(t *testing.T, pg *harness.Postgres, db string) {
 	wantCode(t, again.try(gone), fault.SinkMissingTable, "out.others")
 }
 
-func nameClash(t *testing.T, pg *harness.Postgres, db string) {
+func nameClash(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	s := postgresSink(pg.URL(db))
 	a := openAttempt(t, configOf(s, 1))
 	a.epoch(a.batch(people(t, "shop.people"), ins(1, "a", "b")))
@@ -228,7 +240,8 @@ func nameClash(t *testing.T, pg *harness.Postgres, db string) {
 	wantLines(t, show(t, pg, db, "SELECT * FROM out.crm_people"), "1|c|d")
 }
 
-func misfits(t *testing.T, pg *harness.Postgres, db string) {
+func misfits(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	exec(t, pg, db, `CREATE SCHEMA out;
 		CREATE TABLE out.keyless (id bigint, email text, name text);
 		CREATE TABLE out.otherkey (id bigint, email text PRIMARY KEY, name text);
@@ -277,7 +290,8 @@ func misfits(t *testing.T, pg *harness.Postgres, db string) {
 }
 
 // A table of the user's may have other types; rows are converted where nothing is lost.
-func usersTypes(t *testing.T, pg *harness.Postgres, db string) {
+func usersTypes(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	exec(t, pg, db, `CREATE SCHEMA out; CREATE TYPE "out".mood AS ENUM ('so so', 'fine'); CREATE DOMAIN "out".mail AS text CHECK (VALUE LIKE '%@%');
 		CREATE TABLE out.people (name "out".mood, id numeric(20,0) PRIMARY KEY, email "out".mail, at timestamptz DEFAULT '2000-01-01')`)
 	p := people(t, "public.people")
@@ -289,7 +303,8 @@ func usersTypes(t *testing.T, pg *harness.Postgres, db string) {
 }
 
 // Rows that pass a unique value on arrive as a set; whatever the order, the end is the source's.
-func uniqueValues(t *testing.T, pg *harness.Postgres, db string) {
+func uniqueValues(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	exec(t, pg, db, `CREATE SCHEMA out; CREATE TABLE out.people (id bigint PRIMARY KEY, email text UNIQUE, name text)`)
 	p := people(t, "public.people")
 	a := openAttempt(t, configOf(postgresSink(pg.URL(db)), 1))
@@ -320,7 +335,8 @@ func uniqueValues(t *testing.T, pg *harness.Postgres, db string) {
 }
 
 // Rows the source inserted may be in a target that was kept.
-func notFresh(t *testing.T, pg *harness.Postgres, db string) {
+func notFresh(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	exec(t, pg, db, `CREATE SCHEMA out; CREATE TABLE out.people (id bigint PRIMARY KEY, email text, name text); INSERT INTO out.people VALUES (5, 'old', 'old')`)
 	s := postgresSink(pg.URL(db))
 	s.Config.(*spec.PostgresSink).Existing = spec.ExistingKeep
@@ -331,7 +347,8 @@ func notFresh(t *testing.T, pg *harness.Postgres, db string) {
 	wantLines(t, show(t, pg, db, "SELECT * FROM out.people ORDER BY id"), "4|again|again", "5|new|new", "6|new|third")
 }
 
-func truncateInChangelog(t *testing.T, pg *harness.Postgres, db string) {
+func truncateInChangelog(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	s := postgresSink(pg.URL(db))
 	s.Mode = spec.Changelog
 	p := people(t, "public.people")
@@ -342,7 +359,8 @@ func truncateInChangelog(t *testing.T, pg *harness.Postgres, db string) {
 }
 
 // A frozen committer holds the ledger row; its successor ends that session and no other.
-func zombieLock(t *testing.T, pg *harness.Postgres, db string) {
+func zombieLock(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	s := postgresSink(pg.URL(db))
 	p := people(t, "public.people")
 	a := openAttempt(t, configOf(s, 4))
@@ -397,7 +415,8 @@ func zombieLock(t *testing.T, pg *harness.Postgres, db string) {
 	wantLines(t, show(t, pg, db, "SELECT id FROM out.people ORDER BY id"), "1", "2")
 }
 
-func lostReply(t *testing.T, pg *harness.Postgres, db string) {
+func lostReply(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	proxy := startProxy(t, pg.Port)
 	a := openAttempt(t, configOf(postgresSink(proxy.url(pg.URL(db))), 1))
 	p := people(t, "public.people")
@@ -418,7 +437,8 @@ func lostReply(t *testing.T, pg *harness.Postgres, db string) {
 	wantLines(t, show(t, pg, db, "SELECT count(*), max(epoch) FROM out.weir_ledger_log"), "4|4")
 }
 
-func cutBeforeCommit(t *testing.T, pg *harness.Postgres, db string) {
+func cutBeforeCommit(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	proxy := startProxy(t, pg.Port)
 	a := openAttempt(t, configOf(postgresSink(proxy.url(pg.URL(db))), 1))
 	p := people(t, "public.people")
@@ -441,7 +461,8 @@ func cutBeforeCommit(t *testing.T, pg *harness.Postgres, db string) {
 	wantLines(t, show(t, pg, db, "SELECT count(*), max(epoch) FROM out.weir_ledger_log"), "5|5")
 }
 
-func refusals(t *testing.T, pg *harness.Postgres, db string) {
+func refusals(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	plain, err := pg.CreateRole(t.Context(), "plain_"+db, "")
 	if err != nil {
 		t.Fatal(err)
@@ -472,7 +493,8 @@ func refusals(t *testing.T, pg *harness.Postgres, db string) {
 }
 
 // What a failed transaction had learnt about tables is forgotten with it.
-func failedThenRepeated(t *testing.T, pg *harness.Postgres, db string) {
+func failedThenRepeated(in scene) {
+	t, pg, db := in.t, in.pg, in.db
 	exec(t, pg, db, "CREATE SCHEMA out; CREATE TABLE out.strict (id bigint PRIMARY KEY, email text CHECK (email <> 'bad'), name text)")
 	a := openAttempt(t, configOf(postgresSink(pg.URL(db)), 1))
 	c := a.stage(a.batch(people(t, "public.made"), ins(1, "a", "b")), a.batch(people(t, "public.strict"), ins(1, "bad", "b")))

@@ -3,6 +3,7 @@ package sink_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -101,7 +102,11 @@ func reader(t *testing.T, pg *harness.Postgres, db string, mode spec.Mode) func(
 				}
 				switch {
 				case f.Name == "_op":
-					fmt.Sscan(text, &r.Op)
+					n, err := strconv.Atoi(text)
+					if err != nil {
+						tb.Fatal(err)
+					}
+					r.Op = rows.Op(n)
 				case f.Name == "_absent":
 					absent = text
 				case !strings.HasPrefix(f.Name, "_"):
