@@ -31,8 +31,7 @@ type field struct {
 // fieldsOf lists the fields of a struct by their JSON names; embedded structs are flattened as encoding/json does.
 func fieldsOf(t reflect.Type) map[string]field {
 	fields := make(map[string]field)
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && name == "" {
 			maps.Copy(fields, fieldsOf(f.Type))

@@ -87,7 +87,7 @@ func (s *Schemas) at(ref, from string) (node, error) {
 		doc = strings.TrimSuffix(path.Base(file), suffix)
 	}
 	schema, ok := s.docs[doc]
-	for _, key := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+	for key := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		if key == "" || !ok {
 			continue
 		}
