@@ -50,7 +50,7 @@ func generated(all []Change, cfg spec.GeneratorSource, r int, n int64) ([]Change
 	if err != nil {
 		return nil, err
 	}
-	defer reader.Close()
+	defer func() { _ = reader.Close() }() // a generator has nothing to free
 	to := &transcript{}
 	for before := -1; len(to.changes) > before; {
 		before = len(to.changes)

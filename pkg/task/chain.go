@@ -16,14 +16,21 @@ import (
 type chain struct {
 	sink   string
 	ledger epoch.Ref
+	// blank says that the sink keeps no ledger: nothing of it is visible, so what the head calls committed, up to floor,
+	// counts as its row. Manifests below that may be gone.
+	blank bool
+	floor epoch.ID
 	// todo are the epochs to commit, oldest first.
 	todo []sink.Commit
 }
 
 // next is the first manifest to read: the durable one itself, unless the ledger already holds it.
 func (c *chain) next(durable epoch.Ref) (epoch.Ref, bool) {
-	return durable, durable != c.ledger && !durable.IsZero()
+	return durable, durable != c.ledger && !durable.IsZero() && !c.below(durable)
 }
+
+// below reports whether a sink without a ledger has nothing to do for a manifest and those before it.
+func (c *chain) below(ref epoch.Ref) bool { return c.blank && ref.Epoch <= c.floor }
 
 // add takes a manifest and returns the next one to read; more is false when the ledger's own row is reached. ref names
 // the manifest's bytes. A chain that misses the ledger's row means that the two histories have parted.
@@ -33,7 +40,7 @@ func (c *chain) add(ref epoch.Ref, m *epoch.Manifest) (prev epoch.Ref, more bool
 		c.todo = slices.Insert(c.todo, 0, commitOf(ref, m, c.sink))
 	}
 	switch {
-	case st.Prev == c.ledger:
+	case st.Prev == c.ledger, c.below(st.Prev):
 		return epoch.Ref{}, false, nil
 	case st.Prev.IsZero() || st.Prev.Epoch <= c.ledger.Epoch:
 		return epoch.Ref{}, false, fault.New(fault.JobLedgerDiverged, "sinks."+c.sink, fmt.Sprintf(

@@ -26,6 +26,9 @@ type committer struct {
 	s      *Subtask
 	c      sink.Committer
 	ledger epoch.Ref
+	// blank says that the sink keeps no ledger; floor is the epoch up to which everything was committed before.
+	blank bool
+	floor epoch.ID
 	// done is the newest durable epoch whose chain has been committed.
 	done epoch.ID
 }
@@ -58,13 +61,20 @@ func (s *Subtask) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.ledger = row.Ref
-	s.ready(&row)
+	k.ledger, k.blank = row.Ref, row.Life == ""
+	if k.blank {
+		s.ready(nil)
+	} else {
+		s.ready(&row)
+	}
 	for {
 		if _, err := s.look(); err != nil {
 			return err
 		}
 		s.spans.flying(&s.orders.Head)
+		if k.done == 0 {
+			k.floor = s.orders.Head.Committed
+		}
 		if d := s.orders.Durable; d != nil && d.Epoch > k.done {
 			if err := k.advance(ctx, d.Ref); err != nil {
 				return err
@@ -99,7 +109,7 @@ func (k *committer) advance(ctx context.Context, durable epoch.Ref) error {
 
 // find walks the chain back from a durable epoch to the ledger's row.
 func (k *committer) find(ctx context.Context, durable epoch.Ref) ([]sink.Commit, error) {
-	ch := chain{sink: k.s.vertex.Name, ledger: k.ledger}
+	ch := chain{sink: k.s.vertex.Name, ledger: k.ledger, blank: k.blank, floor: max(k.floor, k.done)}
 	ref, more := ch.next(durable)
 	for more {
 		var m *epoch.Manifest

@@ -73,8 +73,7 @@ func TestChainFromDurableToLedger(t *testing.T) {
 			prev = ref
 		}
 	}
-	walk := func(ledger, durable epoch.Ref) ([]epoch.ID, error) {
-		c := chain{sink: "s", ledger: ledger}
+	follow := func(c chain, durable epoch.Ref) ([]epoch.ID, error) {
 		ref, more := c.next(durable)
 		for more {
 			var err error
@@ -87,6 +86,16 @@ func TestChainFromDurableToLedger(t *testing.T) {
 			ids = append(ids, c.Ref.Epoch)
 		}
 		return ids, nil
+	}
+	walk := func(ledger, durable epoch.Ref) ([]epoch.ID, error) {
+		return follow(chain{sink: "s", ledger: ledger}, durable)
+	}
+	// A sink without a ledger goes on above what is committed, and asks for nothing below it: that may be gone.
+	for floor, want := range map[epoch.ID][]epoch.ID{0: {1, 3, 5}, 1: {3, 5}, 2: {3, 5}, 3: {5}, 5: nil, 6: nil} {
+		got, err := follow(chain{sink: "s", blank: true, floor: floor}, refs[5])
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("without a ledger above %d: %v, %v; want %v", floor, got, err, want)
+		}
 	}
 	for _, tc := range []struct {
 		ledger, durable epoch.Ref
