@@ -180,7 +180,7 @@ func (n *node) see(ctx context.Context, name string, v job.View) {
 // end stops every subtask and waits for them, but not for ever.
 func (n *node) end(ctx context.Context) {
 	for _, s := range n.jobs {
-		s.stop(context.Cause(ctx))
+		s.stop(ctx, context.Cause(ctx))
 	}
 	done := make(chan struct{})
 	go func() {

@@ -78,7 +78,7 @@ func (s *seat) do(ctx context.Context, h *job.Head, a job.Action) bool {
 	switch a := a.(type) {
 	case job.Stop:
 		s.log.InfoContext(ctx, "attempt ends", telemetry.KeyFence, uint64(a.Fence))
-		s.stop(fence.ErrFenced)
+		s.stop(ctx, fence.ErrFenced)
 		s.held = job.Held{Releasing: s.held.Releasing}
 	case job.ReadPlan:
 		s.fetch(ctx, h, a.Ref)
@@ -232,10 +232,10 @@ func (s *seat) failed(ctx context.Context, own fence.Token, id plan.SubtaskID, b
 
 // stop ends the subtasks of the attempt without waiting: one that is inside a driver may take its time, and whatever it
 // still does is refused by bus and ledger.
-func (s *seat) stop(cause error) {
+func (s *seat) stop(ctx context.Context, cause error) {
 	if s.cancel != nil {
 		s.cancel(cause)
-		s.n.metrics.attempt(context.Background(), s.name, false)
+		s.n.metrics.attempt(ctx, s.name, false)
 	}
 	if s.release != nil {
 		s.release()
@@ -262,7 +262,7 @@ func (s *seat) regressed(ctx context.Context, v job.View) {
 		seen.Term, seen.Fence, seen.Revision, s.seen.Newest.Term, s.seen.Newest.Fence, s.seen.Newest.Revision))
 	s.n.metrics.regress(ctx, s.name)
 	s.log.ErrorContext(ctx, "head record went back, everything of the job is stopped", telemetry.KeyError, err)
-	s.stop(err)
+	s.stop(ctx, err)
 	// Started stays: this attempt never runs here again.
 }
 
