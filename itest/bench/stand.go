@@ -48,12 +48,14 @@ END $$;
 
 -- touch updates n rows chosen at random, in transactions of 100.
 CREATE PROCEDURE bench.touch(n bigint, below bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	chosen bigint; -- random() in a WHERE would be drawn for every row of the table
 BEGIN
 	PERFORM setseed(0.5);
 	FOR at IN 1 .. n / 100 LOOP
 		FOR each IN 1 .. 100 LOOP
-			UPDATE bench.wide SET amount = amount + 1, ratio = ratio * 1.01, note = 'touched ' || at
-			WHERE id = 1 + floor(random() * below)::bigint;
+			chosen := 1 + floor(random() * below)::bigint;
+			UPDATE bench.wide SET amount = amount + 1, ratio = ratio * 1.01, note = 'touched ' || at WHERE id = chosen;
 		END LOOP;
 		COMMIT;
 	END LOOP;
