@@ -28,7 +28,7 @@ func TestMeasures(t *testing.T) {
 func BenchmarkEndToEnd(b *testing.B) {
 	cfg := bench.Config{Rows: *rows, Runs: 3, MemoryRows: 3 * *rows, Epochs: 200, LatencyFor: 15 * time.Second}
 	if *full {
-		cfg.Runs, cfg.MemoryRows, cfg.LatencyFor = 5, 10 * *rows, time.Minute
+		cfg.Runs, cfg.MemoryRows, cfg.LatencyFor = 5, 10**rows, time.Minute
 	}
 	for b.Loop() {
 		r := bench.Run(b, cfg)
