@@ -67,13 +67,13 @@ func (k *kept) want(t *testing.T, lines ...string) {
 	}
 }
 
-// pair is a table of an integer key and a text.
-func pair(oid uint32, name string, identity pgoutput.Identity, more ...pgoutput.RelationColumn) *described {
+// pair is table t of an integer key and a text.
+func pair(oid uint32, identity pgoutput.Identity, more ...pgoutput.RelationColumn) *described {
 	columns := append([]pgoutput.RelationColumn{
 		{Key: identity != pgoutput.IdentityNothing, Name: "k", TypeOID: 23, Modifier: -1},
 		{Key: identity == pgoutput.IdentityFull, Name: "v", TypeOID: 25, Modifier: -1},
 	}, more...)
-	return describe(pgoutput.Relation{OID: oid, Schema: "s", Name: name, Identity: identity, Columns: columns}, nil, plain, "sources.db")
+	return describe(pgoutput.Relation{OID: oid, Schema: "s", Name: "t", Identity: identity, Columns: columns}, nil, plain, "sources.db")
 }
 
 func push(t *testing.T, r *reader, w *wire) {
@@ -117,7 +117,7 @@ func readable() <-chan struct{} {
 func TestPollEndsBetweenTransactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newTestReader(t, core.Position{End: 50}, source.Config{MaxTransactionRows: 1000})
-		w := (&wire{}).begin(100, 1).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "1", "a")).commit(100, 110)
+		w := (&wire{}).begin(100, 1).table(pair(1, 'd')).row('I', 1, tuple('N', "1", "a")).commit(100, 110)
 		w.begin(120, 2).row('I', 1, tuple('N', "2", "b")).commit(120, 130)
 		push(t, r, w)
 		if ok, err := r.next(); !ok || err != nil { // the wish comes when the chunk is being read
@@ -151,7 +151,7 @@ func TestPollEndsBetweenTransactions(t *testing.T) {
 func TestLinger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newTestReader(t, core.Position{End: 50}, source.Config{})
-		push(t, r, (&wire{}).begin(100, 1).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "1", "a")))
+		push(t, r, (&wire{}).begin(100, 1).table(pair(1, 'd')).row('I', 1, tuple('N', "1", "a")))
 		began := time.Now()
 		var out kept
 		time.AfterFunc(time.Second, func() {
@@ -184,8 +184,8 @@ func TestNothingNewIsNotInput(t *testing.T) {
 func TestSchemaVersionsKeepTheOrder(t *testing.T) {
 	t.Parallel()
 	r := newTestReader(t, core.Position{End: 50}, source.Config{})
-	wider := pair(1, "t", 'd', pgoutput.RelationColumn{Name: "n", TypeOID: 23, Modifier: -1})
-	w := (&wire{}).begin(100, 1).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "1", "a")).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "2", "b"))
+	wider := pair(1, 'd', pgoutput.RelationColumn{Name: "n", TypeOID: 23, Modifier: -1})
+	w := (&wire{}).begin(100, 1).table(pair(1, 'd')).row('I', 1, tuple('N', "1", "a")).table(pair(1, 'd')).row('I', 1, tuple('N', "2", "b"))
 	w.table(wider).row('I', 1, tuple('N', "3", "c", "7")).commit(100, 110)
 	push(t, r, w)
 	var out kept
@@ -216,7 +216,7 @@ func TestUpdates(t *testing.T) {
 		if c.full {
 			identity = pgoutput.IdentityFull
 		}
-		push(t, r, (&wire{}).begin(100, 1).table(pair(2, "t", identity)).row('U', 2, c.row...).commit(100, 110))
+		push(t, r, (&wire{}).begin(100, 1).table(pair(2, identity)).row('U', 2, c.row...).commit(100, 110))
 		var out kept
 		poll(t, r, &out, nil)
 		if got := out.lines(); !slices.Equal(got, []string{"s.t@1: " + c.want}) {
@@ -245,10 +245,10 @@ func TestMalformedLogStopsTheReader(t *testing.T) {
 	t.Parallel()
 	for name, w := range map[string]*wire{
 		"row of an unknown relation": (&wire{}).begin(100, 1).row('I', 5, tuple('N', "1")),
-		"row too wide":               (&wire{}).begin(100, 1).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "1", "a", "b")),
-		"old row too narrow":         (&wire{}).begin(100, 1).table(pair(1, "t", 'd')).row('D', 1, tuple('K', "1")),
-		"cell of another type":       (&wire{}).begin(100, 1).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "secret", "a")),
-		"row outside a transaction":  (&wire{}).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "1", "a")),
+		"row too wide":               (&wire{}).begin(100, 1).table(pair(1, 'd')).row('I', 1, tuple('N', "1", "a", "b")),
+		"old row too narrow":         (&wire{}).begin(100, 1).table(pair(1, 'd')).row('D', 1, tuple('K', "1")),
+		"cell of another type":       (&wire{}).begin(100, 1).table(pair(1, 'd')).row('I', 1, tuple('N', "secret", "a")),
+		"row outside a transaction":  (&wire{}).table(pair(1, 'd')).row('I', 1, tuple('N', "1", "a")),
 		"unknown message":            (&wire{}).data([]byte{'?'}),
 	} {
 		r := newTestReader(t, core.Position{End: 50}, source.Config{})
@@ -273,7 +273,7 @@ func TestDrainEndsBetweenTransactions(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.link.end.fix(120)
-	w := (&wire{}).begin(100, 1).table(pair(1, "t", 'd')).row('I', 1, tuple('N', "1", "a")).commit(100, 110)
+	w := (&wire{}).begin(100, 1).table(pair(1, 'd')).row('I', 1, tuple('N', "1", "a")).commit(100, 110)
 	w.begin(120, 2).row('I', 1, tuple('N', "2", "b")).commit(120, 130)
 	push(t, r, w)
 	var out kept

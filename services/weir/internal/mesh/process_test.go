@@ -55,7 +55,7 @@ func (p *page) String() string {
 }
 
 // start runs every service of this build until the test ends; the log is of level debug.
-func start(t *testing.T, environ ...string) *process {
+func start(t *testing.T) *process {
 	t.Helper()
 	srv := meshtest.StartServer(t, meshtest.ServerOptions{})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -64,8 +64,8 @@ func start(t *testing.T, environ ...string) *process {
 	ended := make(chan int, 1)
 	go func() {
 		ended <- app.Execute(app.Process{
-			Args:    []string{"--http", "127.0.0.1:0", "--log-format", "json", "--log-level", "debug", "--node", "n1"},
-			Environ: environ, Stdout: io.Discard, Stderr: p.log, Signals: signals,
+			Args:   []string{"--http", "127.0.0.1:0", "--log-format", "json", "--log-level", "debug", "--node", "n1"},
+			Stdout: io.Discard, Stderr: p.log, Signals: signals,
 			Exit: func(int) { t.Error("forced exit") },
 		}, "weir", struct{}{}, func(ctx context.Context, env app.Env, _ struct{}) error {
 			env.Bus.InProcess = srv

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"testing"
 
-	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -48,15 +47,15 @@ func TestAnEpochIsOneTrace(t *testing.T) {
 		}
 		readers := family("snapshot", enumerator[0].SpanContext.SpanID())
 		if len(readers) != 1 {
-			t.Fatalf("epoch %s has %d readers' snapshots", value(root, telemetry.KeyEpoch), len(readers))
+			t.Fatalf("epoch %s has %d readers' snapshots", epochOf(root), len(readers))
 		}
 		stages := family("stage", readers[0].SpanContext.SpanID())
 		if len(stages) != 2 {
-			t.Fatalf("epoch %s has %d stages", value(root, telemetry.KeyEpoch), len(stages))
+			t.Fatalf("epoch %s has %d stages", epochOf(root), len(stages))
 		}
 		for _, s := range []tracetest.SpanStub{enumerator[0], readers[0], stages[0], stages[1], commits[0]} {
-			if value(s, telemetry.KeyEpoch) != value(root, telemetry.KeyEpoch) {
-				t.Errorf("%s is of epoch %s, its trace of %s", s.Name, value(s, telemetry.KeyEpoch), value(root, telemetry.KeyEpoch))
+			if epochOf(s) != epochOf(root) {
+				t.Errorf("%s is of epoch %s, its trace of %s", s.Name, epochOf(s), epochOf(root))
 			}
 		}
 		if linked(spans, stages[0], "read") && linked(spans, stages[1], "read") && linked(spans, readers[0], "read") {
@@ -80,10 +79,10 @@ func linked(all tracetest.SpanStubs, from tracetest.SpanStub, name string) bool 
 	return false
 }
 
-func value(s tracetest.SpanStub, key string) string {
+func epochOf(s tracetest.SpanStub) string {
 	for _, kv := range s.Attributes {
-		if kv.Key == attribute.Key(key) {
-			return kv.Value.Emit()
+		if kv.Key == telemetry.KeyEpoch {
+			return kv.Value.String()
 		}
 	}
 	return ""
