@@ -40,7 +40,7 @@ func (o output) show(kind string, data any, text func(w io.Writer)) error {
 func (o output) fail(err error) {
 	e := fault.Of(err)
 	if o.json {
-		_ = o.encode(answer{APIVersion: apiVersion, Kind: "Error", Error: e}) //nolint:errcheck // nothing is left to tell it to
+		_ = o.encode(answer{APIVersion: apiVersion, Kind: "Error", Error: e}) // nothing is left to tell it to
 		return
 	}
 	fmt.Fprintln(o.w, e.Text())

@@ -103,7 +103,7 @@ func quickstart(ctx context.Context, dir string, w io.Writer, screen bool) error
 		return err
 	case err := <-shown:
 		stop(app.ErrStopped)
-		<-ran
+		<-ran //nolint:errcheck // it was stopped; what was shown is what counts
 		if err == nil {
 			next(w)
 		}

@@ -34,7 +34,7 @@ func (s *settings) out() output { return output{w: s.std.Out, json: s.json} }
 // Run executes one command line and returns its exit code, see docs/errors.md.
 func Run(ctx context.Context, args []string, std Std) int {
 	s := &settings{std: std}
-	root := newRoot(s)
+	root := newRoot(s) //nolint:contextcheck // each command takes the context of the run
 	root.SetArgs(args)
 	root.SetOut(std.Out)
 	root.SetErr(std.Err)

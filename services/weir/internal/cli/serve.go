@@ -42,10 +42,11 @@ func (p *process) outside(s *settings, nats string) (app.Process, func()) {
 			args = append(args, "--"+f.name, f.value)
 		}
 	}
+	exit := os.Exit //nolint:forbidigo // a forced stop ends the process; app calls it for a second signal only
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	return app.Process{
-		Args: args, Environ: os.Environ(), Stdout: s.std.Out, Stderr: s.std.Err, Signals: signals, Exit: os.Exit,
+		Args: args, Environ: os.Environ(), Stdout: s.std.Out, Stderr: s.std.Err, Signals: signals, Exit: exit,
 	}, func() { signal.Stop(signals) }
 }
 

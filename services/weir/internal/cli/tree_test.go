@@ -28,7 +28,7 @@ func TestEveryCommandSaysWhatItIsFor(t *testing.T) {
 		if !c.HasSubCommands() && c.Example == "" {
 			t.Errorf("%s has no example", c.CommandPath())
 		}
-		for _, l := range strings.Split(c.Example, "\n") {
+		for l := range strings.SplitSeq(c.Example, "\n") {
 			if l != "" && !strings.HasPrefix(l, "  weir ") {
 				t.Errorf("%s: example %q", c.CommandPath(), l)
 			}

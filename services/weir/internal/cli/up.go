@@ -156,7 +156,7 @@ func (u up) one(ctx context.Context, log *slog.Logger, c *control.Client, g give
 	showSubmission(u.w, sub)
 	_, _ = fmt.Fprintf(u.w, "look: weir status %s   weir tail %s/%s   weir bus %s\n", sub.Job, sub.Job, g.job.Sinks[0].Name, sub.Job)
 	if sub.Phase == "FAILED" {
-		log.WarnContext(ctx, "the job has failed and stays so; after the repair: weir job resume "+sub.Job, telemetry.KeyJob, sub.Job)
+		log.WarnContext(ctx, "the job has failed and stays so; after the repair resume it with weir job resume", telemetry.KeyJob, sub.Job)
 	}
 	return nil
 }

@@ -37,8 +37,8 @@ func (c *Client) CaughtUp(ctx context.Context, name string) error {
 			return false, nil
 		}
 		seen = h.Committed
-		if done, err := c.covered(ctx, h, goal); done || err != nil {
-			return done, err
+		if c.covered(ctx, h, goal) {
+			return true, nil
 		}
 		// The reader was not there yet. Without input the next epoch would wait for the idle interval.
 		return false, c.epoch(ctx, name)
@@ -125,20 +125,20 @@ func (c *Client) goal(ctx context.Context, name string, first map[string]mark) (
 }
 
 // covered reports whether the committed epoch's positions have reached the goal.
-func (c *Client) covered(ctx context.Context, h *job.Head, goal map[plan.SubtaskID]position.Position) (bool, error) {
+func (c *Client) covered(ctx context.Context, h *job.Head, goal map[plan.SubtaskID]position.Position) bool {
 	if h.Durable == nil || h.Committed == 0 {
-		return false, nil
+		return false
 	}
 	links, err := c.reg.Chain(ctx, h.Job, h.Durable.Ref, h.Committed)
 	if err != nil || len(links) == 0 || links[0].Ref.Epoch != h.Committed {
 		// The chain has moved on while it was read; the next head tells.
-		return false, nil //nolint:nilerr // a read that lost a race is repeated by the caller
+		return false
 	}
 	for id, want := range goal {
 		order, ok := position.Compare(links[0].Manifest.Subtasks[id].Position, want)
 		if !ok || order < 0 {
-			return false, nil
+			return false
 		}
 	}
-	return true, nil
+	return true
 }

@@ -86,7 +86,7 @@ func Find(path string) (up Up, ok bool) {
 	if err != nil {
 		return Up{}, false
 	}
-	defer lock.Close() //nolint:errcheck // only read
+	defer lock.Close() // only read
 	if syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
 		return Up{}, false
 	}

@@ -31,7 +31,7 @@ func TestATakenPortNamesTheFlag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // the test is over
+	defer l.Close()
 	_, err = Start(t.Context(), Config{StoreDir: t.TempDir(), Listen: l.Addr().String(), Logger: slog.New(slog.DiscardHandler)})
 	if e := fault.Of(err); e.Code != fault.AppListenTaken || !strings.Contains(e.Where, "--nats-listen") || fault.ExitCode(err) != 3 {
 		t.Errorf("Start: %v", err)

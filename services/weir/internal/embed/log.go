@@ -12,7 +12,7 @@ type logger struct {
 }
 
 func (g *logger) line(level slog.Level, format string, v []any) {
-	g.l.Log(context.Background(), level, "nats server", slog.String("line", fmt.Sprintf(format, v...))) //nolint:contextcheck // the server's logger interface has no context
+	g.l.Log(context.Background(), level, "nats server", slog.String("line", fmt.Sprintf(format, v...)))
 }
 
 func (g *logger) Noticef(format string, v ...any) { g.line(slog.LevelDebug, format, v) }
