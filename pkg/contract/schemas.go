@@ -19,10 +19,10 @@ const base = "https://weir.dev/schemas/"
 // suffix ends the file name of every schema.
 const suffix = ".schema.json"
 
-// Schemas are the schemas of one folder, by name: "head" is head.schema.json.
+// Schemas are the schemas of one folder, by name: "head" is head.schema.json. It is safe for concurrent use.
 type Schemas struct {
 	docs     map[string]map[string]any
-	compiler *jsonschema.Compiler
+	compiled map[string]*jsonschema.Schema
 }
 
 // Load reads every schema of a folder.
@@ -31,9 +31,10 @@ func Load(dir string) (*Schemas, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Schemas{docs: make(map[string]map[string]any), compiler: jsonschema.NewCompiler()}
-	s.compiler.DefaultDraft(jsonschema.Draft2020)
-	s.compiler.AssertFormat()
+	s := &Schemas{docs: make(map[string]map[string]any), compiled: make(map[string]*jsonschema.Schema)}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.AssertFormat()
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err != nil {
@@ -47,10 +48,16 @@ func Load(dir string) (*Schemas, error) {
 		if !ok || object["$id"] != base+filepath.Base(f) {
 			return nil, fmt.Errorf("%s: its $id must be %s", f, base+filepath.Base(f))
 		}
-		if err := s.compiler.AddResource(base+filepath.Base(f), doc); err != nil {
+		if err := compiler.AddResource(base+filepath.Base(f), doc); err != nil {
 			return nil, fmt.Errorf("add %s: %w", f, err)
 		}
 		s.docs[strings.TrimSuffix(filepath.Base(f), suffix)] = object
+	}
+	// A compiler is for one goroutine, what it makes is for all.
+	for name := range s.docs {
+		if s.compiled[name], err = compiler.Compile(base + name + suffix); err != nil {
+			return nil, fmt.Errorf("compile %s: %w", name, err)
+		}
 	}
 	return s, nil
 }
@@ -62,9 +69,9 @@ func (s *Schemas) Names() []string {
 
 // Validate checks one JSON document against a schema.
 func (s *Schemas) Validate(name string, document []byte) error {
-	schema, err := s.compiler.Compile(base + name + suffix)
-	if err != nil {
-		return fmt.Errorf("compile %s: %w", name, err)
+	schema, ok := s.compiled[name]
+	if !ok {
+		return fmt.Errorf("there is no schema %s", name)
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
 	if err != nil {
