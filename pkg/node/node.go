@@ -92,7 +92,7 @@ const (
 )
 
 // Run hosts subtasks until ctx ends. It waits for the registry, which a coordinator makes. A lost lease is no end: the
-// node stops its subtasks and comes back as another incarnation.
+// node stops its subtasks and comes back as another incarnation. The caller closes conn afterwards.
 func Run(ctx context.Context, conn *bus.Conn, cfg Config) error {
 	cfg = cfg.withDefaults()
 	log := cfg.Logger
@@ -107,11 +107,12 @@ func Run(ctx context.Context, conn *bus.Conn, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	stop, err := conn.ServePing(cfg.Node, semver(cfg.Version), map[string]string{"node": cfg.Node})
+	// It ends with the connection, which the caller closes when this returns. To stop it before would drain its
+	// subscriptions, and the client library waits for that on a timer of the process.
+	_, err = conn.ServePing(cfg.Node, semver(cfg.Version), map[string]string{"node": cfg.Node})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = stop() }() // the connection is closing; there is nobody to tell
 	for {
 		err := session(ctx, conn, reg, cfg, m, health)
 		switch {
