@@ -10,6 +10,7 @@ import (
 	"weir.dev/weir/pkg/meshtest"
 	"weir.dev/weir/pkg/node"
 	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/services/coordinator"
 )
 
 // classes are the kinds of faults; their seeds add up to more than 200 schedules.
@@ -25,11 +26,12 @@ var classes = []class{
 	{name: "stream-lost", seeds: 16, do: (*schedule).streamLost},
 	{name: "silent-watches", seeds: 8, do: (*schedule).silentWatches},
 	{name: "slow-sink", seeds: 8, do: (*schedule).slowSink},
-	{name: "sink-down", seeds: 6, rows: 12_000, do: (*schedule).sinkDown},
+	{name: "sink-down", seeds: 6, rows: 6000, do: (*schedule).sinkDown},
 	{name: "lost-commit-reply", seeds: 10, do: (*schedule).lostCommitReply},
 	{name: "frozen-commit", seeds: 8, do: (*schedule).frozenCommit},
 	{name: "partition", seeds: 16, do: (*schedule).partition},
 	{name: "bus-restarts", seeds: 8, do: (*schedule).busRestarts},
+	{name: "registry-restored", seeds: 6, do: (*schedule).registryRestored, ends: true},
 	{name: "storm", seeds: 16, plan: dataFaults, do: (*schedule).storm},
 }
 
@@ -166,19 +168,13 @@ func (s *schedule) leaderDies() {
 	}
 }
 
-// handOver ends the leader in good order, so that the one standing by takes over.
+// handOver takes the lease from the leader, so that the one standing by, or the leader itself, raises the term.
 func (s *schedule) handOver() {
-	before := s.attempt().Term
 	for _, p := range s.processes("c") {
-		p.link.Disarm()
-		p.stop()
-		q := s.restart(p)
-		_ = q
-		pass(s.some(50, 300))
-		if s.attempt().Term > before {
-			return
-		}
+		p.link.HoldRequests()
 	}
+	pass(2 * coordinator.Default().Lease.Std())
+	s.calmLinks("c")
 }
 
 // commitDies kills the process of the committer right before its transaction or right after it.
@@ -230,8 +226,8 @@ func (s *schedule) backWithinLease() {
 func dataFaults(s *schedule) meshtest.FaultPlan {
 	return meshtest.FaultPlan{
 		Seed: s.r.Uint64(), Budget: 8 + s.r.IntN(30),
-		Drop: 0.004 * s.r.Float64(), Repeat: 0.02 * s.r.Float64(), Swap: 0.004 * s.r.Float64(), Delay: 0.03 * s.r.Float64(),
-		MaxDelay: s.some(100, 1500), RefusePublish: 0.002 * s.r.Float64(),
+		Drop: 0.01 * s.r.Float64(), Repeat: 0.05 * s.r.Float64(), Swap: 0.01 * s.r.Float64(), Delay: 0.06 * s.r.Float64(),
+		MaxDelay: s.some(100, 1500), RefusePublish: 0.005 * s.r.Float64(),
 	}
 }
 
@@ -395,11 +391,11 @@ func (s *schedule) slowSink() {
 	s.target.SetSlow(0)
 }
 
-// sinkDown takes the target away; the first seed for an hour. It must cost no attempt.
+// sinkDown takes the target away; the first seed for longer than the window of the restart policy. It must cost no attempt.
 func (s *schedule) sinkDown() {
 	down := s.some(5000, 60_000)
 	if s.seed == 0 {
-		down = time.Hour
+		down = 12 * time.Minute
 		s.look.Store(int64(time.Second))
 	}
 	before := s.attempt()
@@ -411,7 +407,7 @@ func (s *schedule) sinkDown() {
 		s.t.Errorf("after %s without target the reason is %+v", down, h.Reason)
 	}
 	s.target.SetDown(false)
-	s.look.Store(int64(7 * time.Millisecond))
+	s.look.Store(int64(13 * time.Millisecond))
 	s.progress(1)
 	if h = s.attempt(); h.Fence != before.Fence {
 		s.t.Errorf("a target that was down made attempt %s of %s", h.Fence, before.Fence)

@@ -90,7 +90,7 @@ func inBubble(t *testing.T, f func(m *mesh)) {
 		if os.Getenv("BUBBLE_LOG") != "" {
 			m.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		}
-		m.look.Store(int64(7 * time.Millisecond))
+		m.look.Store(int64(13 * time.Millisecond))
 		m.link = meshtest.NewLink(m.srv)
 		var err error
 		if m.conn, err = bus.Connect(ctx, bus.Options{Name: "test", InProcess: m.link}); err != nil {
@@ -117,7 +117,7 @@ func (m *mesh) fire(what string) {
 }
 
 // start begins an incarnation: a name with c is a coordinator, with s a node that hosts sources, with k one for sinks.
-func (m *mesh) start(name string) *proc {
+func (m *mesh) start(name string) {
 	ctx, cancel := context.WithCancel(m.ctx)
 	p := &proc{name: name, kind: name[:1], link: meshtest.NewLink(m.srv), cancel: cancel, done: make(chan struct{}), between: m.between}
 	m.procs[name] = p
@@ -132,14 +132,6 @@ func (m *mesh) start(name string) *proc {
 			m.t.Errorf("%s ended: %v", name, p.err)
 		}
 	})
-	return p
-}
-
-// stop ends a process as SIGTERM does.
-func (p *proc) stop() {
-	p.dead.Store(true)
-	p.cancel()
-	<-p.done
 }
 
 // crash ends a process as SIGKILL does: nothing it had to say is heard any more, no lease is given back.
@@ -253,7 +245,7 @@ func (m *mesh) head() *job.Head {
 func (m *mesh) await(what string, ok func(*job.Head) bool) *job.Head {
 	m.t.Helper()
 	var last *job.Head
-	for until := time.Now().Add(5 * time.Minute); time.Now().Before(until); pass(20 * time.Millisecond) {
+	for until := time.Now().Add(5 * time.Minute); time.Now().Before(until); pass(30 * time.Millisecond) {
 		if h := m.head(); h != nil {
 			if last = h; ok(h) {
 				return h
@@ -269,11 +261,11 @@ func (m *mesh) await(what string, ok func(*job.Head) bool) *job.Head {
 }
 
 // progress waits until n more epochs have been committed.
-func (m *mesh) progress(n int) *job.Head {
+func (m *mesh) progress(n int) {
 	m.t.Helper()
 	var from epoch.ID
 	m.await("head", func(h *job.Head) bool { from = h.Committed; return true })
-	return m.await("progress", func(h *job.Head) bool {
+	m.await("progress", func(h *job.Head) bool {
 		return h.Phase == job.Running && h.Committed >= from+epoch.ID(n)
 	})
 }
