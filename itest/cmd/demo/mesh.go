@@ -79,6 +79,7 @@ func (m *mesh) end() {
 func (m *mesh) weir(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, m.program, args...)
 	cmd.Dir = m.dir
+	cmd.Env = append(os.Environ(), m.env...) // epochs verify reads the copy's ledger
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("weir %s: %w\n%s\nend of the log of weir up:\n%s",
