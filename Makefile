@@ -18,7 +18,7 @@ FLOWS   := weir.dev/weir/itest/...
 ARGS    ?=
 FUZZTIME ?= 10s
 
-.PHONY: help build install demo test race flows fuzz bench microbench lint fmt vet gen gen-check mod-check setup ci clean
+.PHONY: help build install demo test race bubble flows fuzz bench microbench lint fmt vet gen gen-check mod-check setup ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,10 +34,13 @@ install: build ## install the programs into $(PREFIX)/bin
 demo: setup build ## PostgreSQL into PostgreSQL, exactly once, with a kill -9 in the middle
 	go run weir.dev/weir/itest/cmd/demo -weir bin/weir $(ARGS)
 
-test: setup race flows ## run every test; installs what is missing
+test: setup race bubble flows ## run every test; installs what is missing
 
 race: setup ## unit, property and bubble tests under the race detector
-	go test -race -timeout 20m $(RACED)
+	BUBBLE_SEEDS=1 go test -race -timeout 20m $(RACED)
+
+bubble: ## seeded schedules of faults in virtual time (BUBBLE_SEEDS=n of each class)
+	go test -timeout 20m weir.dev/weir/services/weir/internal/schedules
 
 flows: setup ## integration tests: real servers, separate processes
 	go test -p 1 -count 1 -timeout 30m $(FLOWS)

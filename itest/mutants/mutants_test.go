@@ -107,6 +107,13 @@ var mutants = []mutant{
 		pkg:   "./pkg/epoch", run: "TestAlign", red: "TestAlign",
 	},
 	{
+		guard: "barrier alignment, in the assembled mesh",
+		file:  "pkg/epoch/align.go",
+		cut:   "if !a.open || !a.passed[channel] {",
+		with:  "if true {",
+		pkg:   "./services/weir/internal/schedules", run: "TestSchedules/skewed-readers/[0-3]$", red: "ended for a reason of its own",
+	},
+	{
 		guard: "nextEpoch",
 		file:  "pkg/job/run.go",
 		cut:   "Epoch: h.NextEpoch, Kind: kind,",

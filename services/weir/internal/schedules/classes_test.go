@@ -30,6 +30,7 @@ var classes = []class{
 	{name: "lost-commit-reply", seeds: 10, do: (*schedule).lostCommitReply},
 	{name: "frozen-commit", seeds: 8, do: (*schedule).frozenCommit},
 	{name: "partition", seeds: 16, do: (*schedule).partition},
+	{name: "skewed-readers", seeds: 8, readers: 2, do: (*schedule).skewedReaders},
 	{name: "bus-restarts", seeds: 8, do: (*schedule).busRestarts},
 	{name: "registry-restored", seeds: 6, do: (*schedule).registryRestored, ends: true},
 	{name: "storm", seeds: 16, plan: dataFaults, do: (*schedule).storm},
@@ -152,8 +153,12 @@ func (s *schedule) leaderDies() {
 		case st.name == "term":
 			s.handOver()
 		case st.name == "stream is deleted":
-			// The data stream must still be there, so that there is something to delete.
-			p := s.one("sk")
+			// The data stream must still be there, so that there is something to delete. There is one node at least that
+			// hosts something.
+			p := s.hostOf(plan.SubtaskID{Vertex: plan.CommitterOf("out")})
+			if p == nil {
+				p = s.one("k")
+			}
 			p.crash()
 			pass(s.some(10, 500))
 			s.restart(p)
@@ -473,6 +478,32 @@ func (s *schedule) partition() {
 		pass(s.some(10, 500))
 	}
 	s.progress(1)
+}
+
+// skewedReaders silences one of two readers while an epoch is in flight, so that its barrier comes long after the other's
+// and rows come between them; right after the epoch a process dies, and what was in the epoch must not be read again.
+func (s *schedule) skewedReaders() {
+	for i := range 3 {
+		late := s.hostOf(plan.SubtaskID{Vertex: "gen", Index: i % 2})
+		if late == nil || late.dead.Load() {
+			s.progress(1)
+			continue
+		}
+		before := s.attempt()
+		late.link.HoldRequests()
+		late.link.HoldReplies()
+		pass(s.some(300, 1500))
+		late.link.Release()
+		s.fire("skew")
+		s.await("durable epoch", func(h *job.Head) bool {
+			return h.Fence > before.Fence || h.Durable.Epoch > before.Durable.Epoch
+		})
+		p := s.one("sk")
+		p.crash()
+		pass(s.some(10, 1000))
+		s.restart(p)
+		s.progress(1)
+	}
 }
 
 // busRestarts stops the server and starts it again: everything in memory is gone.

@@ -62,6 +62,12 @@ func (m *mesh) drain() {
 	if h.Phase != job.Finished || h.Durable == nil || h.Durable.Epoch != h.Committed {
 		m.t.Fatalf("the drain ended in %s with epoch %+v durable and %s committed: %+v", h.Phase, h.Durable, h.Committed, h.Reason)
 	}
+	for _, r := range h.Restarts {
+		if r.Kind == job.RestartFailure {
+			// Such as two ends of a channel that counted differently: caught, but nothing outside the mesh explains it.
+			m.t.Errorf("after epoch %s the attempt ended for a reason of its own", r.Durable)
+		}
+	}
 	links, err := m.reg.History(m.ctx, h.Job, h.Durable.Ref)
 	if err != nil {
 		m.t.Fatal(err)

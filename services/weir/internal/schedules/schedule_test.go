@@ -28,6 +28,8 @@ type schedule struct {
 	// timeout is the spec's epoch timeout, rows how many there are; 0 is no end.
 	timeout time.Duration
 	rows    int
+	// readers is the number of readers and of nodes with sources; 0 draws one or two of each.
+	readers int
 }
 
 // class is a kind of fault with the number of seeds it takes in one run.
@@ -36,6 +38,8 @@ type class struct {
 	seeds int
 	// rows bounds the source, for classes in which hours pass. Optional.
 	rows int
+	// readers and the nodes with sources; 0 draws one or two. Optional.
+	readers int
 	// plan draws faults between nodes and bus. Optional.
 	plan func(s *schedule) meshtest.FaultPlan
 	// do makes faults happen while the job runs, and leaves every process running.
@@ -97,7 +101,7 @@ func run(t *testing.T, c class, seed int) {
 		}
 	}()
 	inBubble(t, func(m *mesh) {
-		s := &schedule{mesh: m, r: r, seed: seed, timeout: 2 * time.Second, rows: c.rows}
+		s := &schedule{mesh: m, r: r, seed: seed, timeout: 2 * time.Second, rows: c.rows, readers: c.readers}
 		if c.plan != nil {
 			s.faults = meshtest.NewFaults(c.plan(s))
 			s.between = func(m node.Mesh) node.Mesh {
@@ -133,7 +137,11 @@ func (s *schedule) begin() {
 		pass(s.some(3, 60))
 	}
 	s.open()
-	for i := range 1 + s.r.IntN(2) {
+	sources, readers := 1+s.r.IntN(2), 1+s.r.IntN(2)
+	if s.readers > 0 {
+		sources, readers = s.readers, s.readers
+	}
+	for i := range sources {
 		s.start(fmt.Sprint("s", i+1))
 	}
 	for i := range 1 + s.r.IntN(2) {
@@ -150,7 +158,7 @@ sources:
 sinks:
   out: {from: [gen], type: blackhole, mode: changelog, writers: %d}
 `, 90+s.r.IntN(200), s.timeout, 50+s.r.IntN(100), 1+s.r.IntN(3), 10+s.r.IntN(60), s.r.IntN(30), 1+s.r.IntN(5),
-		1+s.r.IntN(2), s.seed, s.rows, 1+s.r.IntN(2)))
+		readers, s.seed, s.rows, 1+s.r.IntN(2)))
 }
 
 // calm ends every fault.
