@@ -44,7 +44,7 @@ type mesh struct {
 	target *ledger
 	cfg    Config
 	work   sync.WaitGroup
-	ctx    context.Context //nolint:containedctx // the fixture is what the tests run in
+	ctx    context.Context
 	cancel context.CancelFunc
 }
 
