@@ -106,7 +106,7 @@ func TestReportsAndEvents(t *testing.T) {
 
 func TestPing(t *testing.T) {
 	t.Parallel()
-	_, c := mesh(t)
+	s, c := mesh(t)
 	start := time.Now()
 	if err := c.Ping(t.Context(), "n1"); !errors.Is(err, bus.ErrNoResponders) {
 		t.Fatalf("ping nobody: %v, want ErrNoResponders", err)
@@ -114,16 +114,12 @@ func TestPing(t *testing.T) {
 	if took := time.Since(start); took > 500*time.Millisecond {
 		t.Errorf("no responders after %s, want at once", took)
 	}
-	stop, err := c.ServePing("n1", "0.1.0", map[string]string{"incarnation": "x"})
-	if err != nil {
+	node := connect(t, s)
+	if err := node.ServePing("n1", "0.1.0", map[string]string{"incarnation": "x"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Ping(t.Context(), "n1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	waitUntil(t, func() bool { return c.Ping(t.Context(), "n1") == nil })
+	node.Close()
 	waitUntil(t, func() bool { return errors.Is(c.Ping(t.Context(), "n1"), bus.ErrNoResponders) })
 }
 

@@ -13,12 +13,13 @@ import (
 // pingTimeout bounds a ping whose context has no earlier deadline.
 const pingTimeout = time.Second
 
-// ServePing answers liveness requests for a node until stop is called, and makes the node visible to `nats micro ls`.
-// Every node answers for itself: the queue group is off, else one of several would answer for all.
-func (c *Conn) ServePing(node, version string, meta map[string]string) (stop func() error, err error) {
+// ServePing answers liveness requests for a node until c is closed, and makes the node visible to `nats micro ls`. It
+// cannot be stopped before: the client library would drain its subscriptions, on a timer that belongs to the whole
+// process (see link). Every node answers for itself: the queue group is off, else one of several would answer for all.
+func (c *Conn) ServePing(node, version string, meta map[string]string) error {
 	body, err := json.Marshal(meta)
 	if err != nil {
-		return nil, fmt.Errorf("serve ping of %s: %w", node, err)
+		return fmt.Errorf("serve ping of %s: %w", node, err)
 	}
 	p := &pinger{c: c, cfg: micro.Config{
 		Name: "weir", Version: version, Description: "Weir node " + node, Metadata: meta, QueueGroupDisabled: true,
@@ -30,17 +31,14 @@ func (c *Conn) ServePing(node, version string, meta map[string]string) (stop fun
 		},
 	}}
 	if err := p.add(); err != nil {
-		return nil, fmt.Errorf("serve ping of %s: %w", node, err)
+		return fmt.Errorf("serve ping of %s: %w", node, err)
 	}
-	cancel := c.OnReconnect(func() {
+	c.OnReconnect(func() {
 		if err := p.add(); err != nil {
 			c.log.Warn("liveness endpoint not served", "error", err.Error())
 		}
 	})
-	return func() error {
-		cancel()
-		return p.stop()
-	}, nil
+	return nil
 }
 
 // pinger is a node's liveness endpoint; each session of the control connection needs it anew.
@@ -48,35 +46,22 @@ type pinger struct {
 	c   *Conn
 	cfg micro.Config
 
-	mu      sync.Mutex
-	s       *session
-	svc     micro.Service
-	stopped bool
+	mu sync.Mutex
+	s  *session // the one that serves
 }
 
 func (p *pinger) add() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, err := p.c.ctl.session()
-	if err != nil || p.stopped || s == p.s {
+	if err != nil || s == p.s {
 		return err
 	}
-	svc, err := micro.AddService(s.nc, p.cfg)
-	if err != nil {
+	if _, err := micro.AddService(s.nc, p.cfg); err != nil {
 		return foreign(err)
 	}
-	p.s, p.svc = s, svc
+	p.s = s
 	return nil
-}
-
-func (p *pinger) stop() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stopped = true
-	if p.s.life.Err() != nil {
-		return nil // ended with its session
-	}
-	return foreign(p.svc.Stop())
 }
 
 // Ping asks a node whether it lives. [ErrNoResponders] comes at once and means that no connection listens for the node;

@@ -107,10 +107,7 @@ func Run(ctx context.Context, conn *bus.Conn, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	// It ends with the connection, which the caller closes when this returns. To stop it before would drain its
-	// subscriptions, and the client library waits for that on a timer of the process.
-	_, err = conn.ServePing(cfg.Node, semver(cfg.Version), map[string]string{"node": cfg.Node})
-	if err != nil {
+	if err := conn.ServePing(cfg.Node, semver(cfg.Version), map[string]string{"node": cfg.Node}); err != nil {
 		return err
 	}
 	for {

@@ -54,14 +54,13 @@ func newActor(t testing.TB, conn *bus.Conn, reg *registry.Registry, name, incarn
 	}
 }
 
-// run plays until ctx ends; the lease is then left to expire, as a killed process would.
+// run plays until ctx ends; the lease is then left to expire, as a killed process would. The caller closes conn, and so
+// ends the liveness endpoint.
 func (a *actor) run(ctx context.Context) {
-	stop, err := a.conn.ServePing(a.lease.Node, "0.0.1", nil)
-	if err != nil {
+	if err := a.conn.ServePing(a.lease.Node, "0.0.1", nil); err != nil {
 		a.t.Errorf("serve ping: %v", err)
 		return
 	}
-	defer func() { _ = stop() }()
 	lease := a.acquire(ctx)
 	if lease == nil {
 		return
