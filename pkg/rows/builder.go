@@ -44,13 +44,32 @@ type Builder struct {
 
 type dataLen interface{ DataLen() int }
 
+// listLen sizes the items of a list column.
+type listLen struct {
+	*array.ListBuilder
+	width int
+}
+
+// DataLen implements dataLen.
+func (l listLen) DataLen() int {
+	items := l.ValueBuilder()
+	n := items.Len() * l.width
+	if d, ok := items.(dataLen); ok {
+		n += d.DataLen()
+	}
+	return n
+}
+
 // NewBuilder makes an empty builder.
 func NewBuilder(s *Schema) *Builder {
 	b := &Builder{schema: s, columns: make([]array.Builder, len(s.columns))}
 	for i := range b.columns {
 		b.columns[i] = array.NewBuilder(memory.DefaultAllocator, s.codecs[i].Arrow())
-		if d, ok := b.columns[i].(dataLen); ok {
-			b.dynamic = append(b.dynamic, d)
+		switch c := b.columns[i].(type) {
+		case dataLen:
+			b.dynamic = append(b.dynamic, c)
+		case *array.ListBuilder:
+			b.dynamic = append(b.dynamic, listLen{c, fixedWidth(s.codecs[i].Arrow().(*arrow.ListType).Elem())})
 		}
 	}
 	return b

@@ -35,8 +35,9 @@ type Codec interface {
 
 // The tags that open a canonical cell.
 const (
-	tagNull  = 0
-	tagValue = 1
+	tagNull    = 0
+	tagValue   = 1
+	tagSpecial = 2 // of a key only: the text of a value that the column's type cannot hold
 )
 
 // CodecFor resolves the codec of a valid type. It panics on an invalid one: Schema constructors validate first.

@@ -1,7 +1,9 @@
 package rows
 
 import (
+	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -37,34 +39,63 @@ func (c *listCodec) AppendCanonical(dst []byte, col arrow.Array, row int) []byte
 	return dst
 }
 
-// AppendText writes PostgreSQL's array literal; every element is quoted, which the server reads and never mistakes.
+// AppendText writes the array as PostgreSQL's array_out does: elements quoted only where they have to be.
 func (c *listCodec) AppendText(dst []byte, col arrow.Array, row int) []byte {
 	a := col.(*array.List)
 	if a.IsNull(row) {
 		return dst
 	}
 	from, to := a.ValueOffsets(row)
+	items := a.ListValues()
 	dst = append(dst, '{')
-	var elem []byte
-	for i := from; i < to; i++ {
-		if i > from {
+	for i := int(from); i < int(to); i++ {
+		if i > int(from) {
 			dst = append(dst, ',')
 		}
-		if a.ListValues().IsNull(int(i)) {
+		if items.IsNull(i) {
 			dst = append(dst, "NULL"...)
 			continue
 		}
-		elem = c.elem.AppendText(elem[:0], a.ListValues(), int(i))
-		dst = append(dst, '"')
-		for _, b := range elem {
-			if b == '"' || b == '\\' {
-				dst = append(dst, '\\')
-			}
-			dst = append(dst, b)
-		}
-		dst = append(dst, '"')
+		at := len(dst)
+		dst = QuoteElement(c.elem.AppendText(dst, items, i), at)
 	}
 	return append(dst, '}')
+}
+
+// QuoteElement puts the element that stands at the end of dst, from at, into quotes where an array literal of PostgreSQL
+// needs them: around what is empty, reads like NULL, or has a character that means something in the literal.
+func QuoteElement(dst []byte, at int) []byte {
+	elem := dst[at:]
+	quotes := len(elem) == 0 || (len(elem) == 4 && bytes.EqualFold(elem, []byte("NULL")))
+	escapes := 0
+	for _, c := range elem {
+		switch c {
+		case '"', '\\':
+			escapes++
+		case '{', '}', ',', ' ', '\t', '\n', '\r', '\v', '\f':
+			quotes = true
+		}
+	}
+	if !quotes && escapes == 0 {
+		return dst
+	}
+	// From the end, so that every byte moves once.
+	from := len(dst)
+	dst = append(slices.Grow(dst, 2+escapes), make([]byte, 2+escapes)...)
+	to := len(dst) - 1
+	dst[to] = '"'
+	for from > at {
+		from--
+		to--
+		c := dst[from]
+		dst[to] = c
+		if c == '"' || c == '\\' {
+			to--
+			dst[to] = '\\'
+		}
+	}
+	dst[at] = '"'
+	return dst
 }
 
 func (c *listCodec) AppendJSON(dst []byte, col arrow.Array, row int) []byte {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -281,6 +282,7 @@ func TestTextForms(t *testing.T) {
 	}
 }
 
+// The text of an array is what array_out writes.
 func TestListText(t *testing.T) {
 	s, err := rows.NewSchema("t", 1, "", []rows.Column{{Name: "v", Type: rows.List(rows.Of(rows.KindText))}})
 	if err != nil {
@@ -290,18 +292,50 @@ func TestListText(t *testing.T) {
 	l := b.Column(0).(*array.ListBuilder)
 	l.Append(true)
 	items := l.ValueBuilder().(*array.StringBuilder)
-	items.Append(`a "b" \c`)
+	for _, v := range []string{`a "b" \c`, "NULL", "nULl", "NULLs", "", "plain", "a,b", "{", "}", "\t", "ä\u00a0ö", `"`, `\`, "a b"} {
+		items.Append(v)
+	}
 	items.AppendNull()
-	items.Append("NULL")
+	b.EndRow(rows.Meta{Op: rows.OpInsert})
+	l.Append(true) // no items
 	b.EndRow(rows.Meta{Op: rows.OpInsert})
 	in, err := b.Flush()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := in.AppendText(nil, 0, 0); string(got) != `{"a \"b\" \\c",NULL,"NULL"}` {
+	want := `{"a \"b\" \\c","NULL","nULl",NULLs,"",plain,"a,b","{","}","` + "\t" + `",` + "ä\u00a0ö" + `,"\"","\\","a b",NULL}`
+	if got, _ := in.AppendText(nil, 0, 0); string(got) != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got, _ := in.AppendText(nil, 0, 1); string(got) != "{}" {
+		t.Errorf("empty list is %s", got)
+	}
+	if got := string(in.Slice(1, 2).AppendColumnsJSON(nil, 0)); got != `{"v":[]}` {
 		t.Errorf("got %s", got)
 	}
-	if got := string(in.AppendColumnsJSON(nil, 0)); got != `{"v":["a \"b\" \\c",null,"NULL"]}` {
+	if got := string(in.AppendColumnsJSON(nil, 0)); !strings.HasPrefix(got, `{"v":["a \"b\" \\c","NULL",`) || !strings.HasSuffix(got, `,"a b",null]}`) {
 		t.Errorf("got %s", got)
+	}
+}
+
+// A batch must end when its lists have become large, however few rows they are in.
+func TestBuilderSizesLists(t *testing.T) {
+	s, err := rows.NewSchema("t", 1, "", []rows.Column{
+		{Name: "texts", Type: rows.List(rows.Of(rows.KindText))}, {Name: "ints", Type: rows.List(rows.Of(rows.KindInt64))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := rows.NewBuilder(s)
+	texts, ints := b.Column(0).(*array.ListBuilder), b.Column(1).(*array.ListBuilder)
+	texts.Append(true)
+	texts.ValueBuilder().(*array.StringBuilder).Append(strings.Repeat("x", 100_000))
+	ints.Append(true)
+	for i := range 1000 {
+		ints.ValueBuilder().(*array.Int64Builder).Append(int64(i))
+	}
+	b.EndRow(rows.Meta{Op: rows.OpInsert})
+	if n := b.Bytes(); n < 108_000 || n > 109_000 {
+		t.Errorf("estimated %d bytes", n)
 	}
 }

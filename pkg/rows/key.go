@@ -25,14 +25,22 @@ func NewKeyer(s *Schema) *Keyer {
 // Schema is the schema whose keys it reads.
 func (k *Keyer) Schema() *Schema { return k.schema }
 
-// Append writes the canonical key of row i of b: the canonical cells of the key columns in key order.
+// Append writes the canonical key of row i of b: the canonical cells of the key columns in key order, a
+// special value by its text: a key that is infinity is not one that is -infinity, and neither is null.
 // Equal keys give equal bytes in every process and release; a golden file guards it.
 func (k *Keyer) Append(dst []byte, b *Batch, i int) []byte {
 	if len(k.codecs) == 0 {
 		return append(dst, k.schema.table...)
 	}
 	for at, c := range k.codecs {
-		dst = c.AppendCanonical(dst, b.columns[k.schema.key[at]], i)
+		column := k.schema.key[at]
+		if b.special != nil && b.columns[column].IsNull(i) {
+			if text, ok := b.SpecialText(column, i); ok {
+				dst = sized(append(dst, tagSpecial), text)
+				continue
+			}
+		}
+		dst = c.AppendCanonical(dst, b.columns[column], i)
 	}
 	return dst
 }

@@ -253,3 +253,43 @@ func TestCanonicalKeysOfDifferentValues(t *testing.T) {
 		}
 	}
 }
+
+// Values that a key's type cannot hold are different keys, and none of them is null.
+func TestSpecialsInKeys(t *testing.T) {
+	s, err := rows.NewSchema("t", 1, "", []rows.Column{{Name: "at", Type: rows.Of(rows.KindTimestampTZ), KeyPos: 1}, {Name: "n", Type: rows.Of(rows.KindInt32), KeyPos: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := rows.NewBuilder(s)
+	for _, text := range []string{"infinity", "-infinity", "0044-03-15 00:00:00+00 BC", "infinity"} {
+		b.Special(0, text)
+		b.Column(1).(*array.Int32Builder).Append(7)
+		b.EndRow(rows.Meta{Op: rows.OpInsert})
+	}
+	b.Null(0)
+	b.Column(1).(*array.Int32Builder).Append(7)
+	b.EndRow(rows.Meta{Op: rows.OpInsert})
+	batch, err := b.Flush()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := rows.NewKeyer(s)
+	seen := make(map[string]int)
+	for i := range batch.NumRows() {
+		seen[string(k.Append(nil, batch, i))]++
+	}
+	if len(seen) != 4 || seen[string(k.Append(nil, batch, 0))] != 2 {
+		t.Errorf("five rows of four keys have keys %v", seen)
+	}
+	out, err := rows.Collapse(batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, b := range out.Upserts {
+		n += b.NumRows()
+	}
+	if n != 4 {
+		t.Errorf("collapsed to %d rows", n)
+	}
+}
