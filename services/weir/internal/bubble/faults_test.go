@@ -3,7 +3,6 @@ package bubble
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -150,7 +149,7 @@ func TestSinkIsDownForAnHour(t *testing.T) {
 	inBubble(t, func(m *mesh) {
 		m.coordinator("c1")
 		m.node("n1", nil, "source", "sink")
-		m.submit(strings.Replace(shop, "rate: 300", "rate: 300, rows: 3000", 1))
+		m.submit(few)
 		h := m.await(committed(3))
 		m.target.SetDown(true)
 		<-time.After(time.Hour)

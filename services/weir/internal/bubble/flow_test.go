@@ -7,15 +7,22 @@ import (
 	"weir.dev/weir/pkg/job"
 )
 
-const shop = `
+const (
+	shop = beforeRows + afterRows
+	// few is a job whose source stops before a test has waited for long.
+	few = beforeRows + ", rows: 3000" + afterRows
+
+	beforeRows = `
 apiVersion: weir/v1
 job: shop
 epoch: {interval: 200ms}
 sources:
-  gen: {type: generator, rate: 300, tables: 2, columns: 5, keys: 50, deletes: 20, transaction_rows: 3, readers: 2}
+  gen: {type: generator, rate: 300`
+	afterRows = `, tables: 2, columns: 5, keys: 50, deletes: 20, transaction_rows: 3, readers: 2}
 sinks:
   out: {from: [gen], type: blackhole, mode: changelog, writers: 2}
 `
+)
 
 func committed(n uint64) (string, func(*job.Head) bool) {
 	return "committed epochs", func(h *job.Head) bool { return h.Phase == job.Running && uint64(h.Committed) >= n }

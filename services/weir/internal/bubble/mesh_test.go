@@ -38,6 +38,7 @@ type mesh struct {
 	reg    *registry.Registry
 	target *meshtest.Target
 	source source.Connector
+	sink   sink.Connector
 	spec   *spec.Job
 	log    *slog.Logger
 	work   sync.WaitGroup
@@ -54,6 +55,7 @@ func inBubble(t *testing.T, f func(m *mesh)) {
 			source: generator.Connector{},
 			log:    slog.New(slog.DiscardHandler),
 		}
+		m.sink = meshtest.LedgerSink{Target: m.target}
 		if os.Getenv("WEIR_TEST_LOG") != "" {
 			m.log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 		}
@@ -142,7 +144,7 @@ func (m *mesh) nodeOn(way *meshtest.Link, name string, between func(node.Mesh) n
 		case "source":
 			cfg.Sources[generator.Name] = m.source
 		case "sink":
-			cfg.Sinks["blackhole"] = meshtest.LedgerSink{Target: m.target}
+			cfg.Sinks["blackhole"] = m.sink
 		}
 	}
 	return m.process(name, func(ctx context.Context, ready func()) error {

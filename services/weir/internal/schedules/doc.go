@@ -19,6 +19,10 @@
 //	                                                           services/coordinator TestProcessBackWithinItsLeaseIsLost
 //	loss of the data stream is not being fenced                pkg/node TestFailedSubtaskUntilItsAttemptIsReplaced;
 //	                                                           services/weir/internal/bubble TestDataStreamIsLost
+//	barriers are answered from a loop that never runs SQL      services/cdc-postgres TestLoopsAnswerWhileTheServerIsSilent
+//	a target that never answers stops commits only             services/weir/internal/bubble TestBarriersPassWhileTheTargetIsSilent,
+//	                                                           TestHungCommitterIsFenced, TestJobWithAHungCommitterIsCancelled;
+//	                                                           services/sink/internal/postgres TestHungStatementEndsWithItsContext
 //	backends of lower fences of this life are terminated       itest/zombies TestSinkFrozenInMidCommit, TestReaderFrozenWithTheSlot
 //	a newer barrier ends older alignments                      pkg/epoch TestAlign
 //	open facts are told again                                  pkg/task TestOpenFactsAreRepeated
