@@ -178,3 +178,40 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 var sizes = map[string]int{"1row": 1, "100rows": 100, "1000rows": 1000}
+
+// BenchmarkArray is one array of four elements from a cell to the builder.
+func BenchmarkArray(b *testing.B) {
+	for name, c := range map[string]struct {
+		oid  uint32
+		text string
+	}{
+		"integers": {1007, "{1,22,NULL,4444}"},
+		"texts":    {1009, `{plain,"two words",NULL,"a \"quote\""}`},
+	} {
+		b.Run(name, func(b *testing.B) {
+			codec := pgcodec.ForOID(c.oid, -1, "")
+			s, err := rows.NewSchema("t", 1, "", []rows.Column{{Name: "v", Type: codec.Type()}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			builder := rows.NewBuilder(s)
+			put, err := codec.Decoder(builder, 0, pgcodec.Text)
+			if err != nil {
+				b.Fatal(err)
+			}
+			cell := []byte(c.text)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := put(cell); err != nil {
+					b.Fatal(err)
+				}
+				builder.EndRow(rows.Meta{Op: rows.OpRead})
+				if builder.Rows() == 1000 {
+					if _, err := builder.Flush(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}

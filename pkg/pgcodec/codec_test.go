@@ -40,8 +40,16 @@ func TestForOID(t *testing.T) {
 		{1186, -1, "", "text", "interval", "", "text", true},
 		{18, -1, "", "text", `"char"`, "", "text", true},
 		{1560, 8, "", "text", "bit(8)", "", "text", true},
-		{1007, -1, "", "text", "integer[]", "", "text", true},
-		{1231, numeric(10, 2), "", "text", "numeric(10,2)[]", "", "text", true},
+		{1560, -1, "", "text", `"bit"`, "", "text", true},
+		{1007, -1, "", "list<int32>", "integer[]", "", "text", false},
+		{1231, numeric(10, 2), "", "list<decimal(10,2)>", "numeric(10,2)[]", "", "text", false},
+		{1231, -1, "", "list<decimal_text>", "numeric[]", "", "text", false},
+		{1015, 24, "", "list<text>", "character varying(20)[]", "", "text", false},
+		{1187, -1, "", "list<text>", "interval[]", "", "text", true},
+		{1020, -1, "", "text", "box[]", "", "text", true},
+		{4451, -1, "", "text", "int4multirange", "", "text", true},
+		{6150, -1, "", "list<text>", "int4multirange[]", "", "text", true},
+		{2205, -1, "regclass", "text", "regclass", "text", "text", true},
 		{70_000, -1, "public.mood", "text", "public.mood", "text", "text", true},
 		{70_001, -1, "public.citext", "text", "public.citext", "text", "text", true},
 	} {
@@ -119,6 +127,7 @@ func TestBadCells(t *testing.T) {
 		{1184, "2024-01-01 00:00:00|2024-01-01 00:00:00+02|2024-01-01 00:00:00-07", []int{4}},
 		{2950, "|a0eebc999c0b4ef8bb6d6bb9bd380a11|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a1g|{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}", []int{15, 17}},
 		{3802, "", []int{0, 1}},
+		{1007, `|{|}|{1|1}|{1,}|{,1}|{1,,2}|{"1|{"1"2}|{"1",}|{1}2|{1}}|{x}|{"1\"}|{1\}|{ 1}|{1 }|{null}|{""}`, []int{0, 11, 13, 20}},
 	} {
 		codec := pgcodec.ForOID(c.oid, -1, "")
 		for text := range strings.SplitSeq(c.bad, "|") {
@@ -135,6 +144,95 @@ func TestBadCells(t *testing.T) {
 		for _, n := range c.size {
 			if _, err := decode(t, codec, pgcodec.Binary, make([]byte, n)); !errors.Is(err, pgcodec.ErrCell) {
 				t.Errorf("%s: %d bytes: %v", codec.SourceType(), n, err)
+			}
+		}
+	}
+}
+
+// Types that only the source has are named with their schema; a list's element is never a list.
+func TestUsersTypes(t *testing.T) {
+	mood, point, ints := pgcodec.Verbatim("shop.mood"), pgcodec.Opaque("gis.point"), pgcodec.ForOID(1007, -1, "")
+	for _, c := range []struct {
+		codec             pgcodec.Codec
+		typ, source, user string
+		binary            bool
+	}{
+		{mood, "text", "shop.mood", "shop.mood", true},
+		{pgcodec.ArrayOf(mood), "list<text>", "shop.mood[]", "shop.mood[]", true},
+		{pgcodec.ArrayOf(point), "list<text>", "gis.point[]", "gis.point[]", false},
+		{pgcodec.ArrayOf(ints), "text", "integer[][]", "", false},
+		{pgcodec.ForOID(2205, -1, "regclass"), "text", "regclass", "", false},
+		{pgcodec.ForOID(23, -1, ""), "int32", "integer", "", true},
+	} {
+		if c.codec.Type().String() != c.typ || c.codec.SourceType() != c.source || c.codec.HasBinary() != c.binary {
+			t.Errorf("%v from %q, binary %v, want %+v", c.codec.Type(), c.codec.SourceType(), c.codec.HasBinary(), c)
+		}
+		column := rows.Column{Name: "v", Type: c.codec.Type(), Source: c.codec.SourceType()}
+		if got := pgcodec.UserType(column, pgcodec.Origin); got != c.user {
+			t.Errorf("%s: user's type %q, want %q", c.source, got, c.user)
+		}
+		if got := pgcodec.UserType(column, "mysql"); got != "" {
+			t.Errorf("%s of another database is %q", c.source, got)
+		}
+	}
+}
+
+// A list has the arrays of one dimension from 1 whose elements it can hold; the others keep the server's text, and
+// the arrays around them are not disturbed.
+func TestArraysThatNoListHolds(t *testing.T) {
+	const plain, odd = 0, 1
+	for _, c := range []struct {
+		oid   uint32
+		cells [2]string
+	}{
+		{1007, [2]string{"{1,NULL}", "{{1,2},{3,4}}"}},
+		{1007, [2]string{"{1,NULL}", "[0:1]={1,2}"}},
+		{1231, [2]string{"{1.5}", "{1.5,NaN}"}},
+		{1182, [2]string{`{2024-02-29}`, `{2024-02-29,"0044-03-15 BC"}`}},
+		{1183, [2]string{"{12:00:00}", "{12:00:00,NULL,24:00:00}"}},
+		{1185, [2]string{`{"2024-01-01 00:00:00+00"}`, `{"2024-01-01 00:00:00+00",infinity}`}},
+		{1009, [2]string{`{a,""}`, `{{a},{""}}`}},
+	} {
+		codec := pgcodec.ForOID(c.oid, -1, "")
+		s, err := rows.NewSchema("t", 1, pgcodec.Origin, []rows.Column{{Name: "v", Type: codec.Type(), Source: codec.SourceType(), Nullable: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := rows.NewBuilder(s)
+		put, err := codec.Decoder(b, 0, pgcodec.Text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		order := []int{plain, odd, odd, plain, odd, plain}
+		for i, which := range order {
+			if i == 3 {
+				b.Null(0)
+				b.EndRow(rows.Meta{Op: rows.OpRead})
+			}
+			if err := put([]byte(c.cells[which])); err != nil {
+				t.Fatal(err)
+			}
+			b.EndRow(rows.Meta{Op: rows.OpRead})
+		}
+		batch, err := b.Flush()
+		if err != nil {
+			t.Fatal(err)
+		}
+		msg, err := batch.Encode(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if batch, err = new(rows.Decoder).Decode(msg); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := batch.AppendText(nil, 0, 3); ok {
+			t.Errorf("%s: null is not null", codec.SourceType())
+		}
+		for i, which := range order {
+			row := i + i/3
+			text, _ := batch.AppendText(nil, 0, row)
+			if _, special := batch.SpecialText(0, row); string(text) != c.cells[which] || special != (which == odd) {
+				t.Errorf("%s: row %d is %s, special %v", codec.SourceType(), row, text, special)
 			}
 		}
 	}

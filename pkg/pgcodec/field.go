@@ -183,9 +183,10 @@ func writerOf(b *rows.Batch, col int) (write, parseSpecial) {
 		return func(dst []byte, row int) []byte { return putMicros(dst, int64(a.Value(row))) },
 			func(dst, text []byte) ([]byte, bool) { return putTimestamp(dst, text, zone) }
 	}
-	// Lists are staged as the text of an array literal.
+	// Lists are staged as the text of an array literal, and so are the arrays no list holds.
 	codec, a := b.Schema().Codec(col), b.Column(col)
-	return func(dst []byte, row int) []byte { return putText(dst, codec, a, row) }, noSpecial
+	return func(dst []byte, row int) []byte { return putText(dst, codec, a, row) },
+		func(dst, text []byte) ([]byte, bool) { return putSized(dst, text), true }
 }
 
 func putText(dst []byte, codec rows.Codec, a arrow.Array, row int) []byte {

@@ -33,7 +33,14 @@ func FuzzDecoder(f *testing.F) {
 		if c.Type() == rows.Of(rows.KindJSON) && len(cell) == 0 {
 			return // text JSON is taken as the server sends it; the server sends no empty document
 		}
-		again, err := decode(t, c, pgcodec.Binary, field[4:])
+		back := pgcodec.Binary
+		if c.Type().Kind == rows.KindList {
+			if c.Type().Elem == rows.KindBool {
+				return // written in SQL's words, which the server reads and never sends
+			}
+			back = pgcodec.Text // staged as the text of an array
+		}
+		again, err := decode(t, c, back, field[4:])
 		if err != nil {
 			t.Fatalf("%s: %x written as %x: %v", c.SourceType(), cell, field, err)
 		}

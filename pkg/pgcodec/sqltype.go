@@ -19,6 +19,16 @@ func SQLType(c rows.Column, origin string) string {
 	return sqlTypeOf(c.Type)
 }
 
+// UserType is the name of c's type where it is one that the source's database made for itself, qualified as the source
+// has it; empty for every other column. A target that has a type of that name can take it; else SQLType holds its text.
+func UserType(c rows.Column, origin string) string {
+	// Without a schema it is one of pg_catalog's that names objects of the source: regclass, aclitem.
+	if origin == Origin && strings.Contains(c.Source, ".") && !isBuiltin(c.Source) {
+		return c.Source
+	}
+	return ""
+}
+
 // StageType is the type whose binary form BindField writes for c. Where it is not the target column's own type the
 // statement that moves rows from the stage to the target casts.
 func StageType(c rows.Column) string {
@@ -89,7 +99,7 @@ func isBuiltin(source string) bool {
 		}
 		s = s[:from] + s[to+1:]
 	}
-	if s == "bpchar" {
+	if s == "bpchar" || s == `"bit"` {
 		return true
 	}
 	for _, name := range builtin {
