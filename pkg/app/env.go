@@ -21,11 +21,11 @@ type Env struct {
 	HTTP string
 	// Telemetry is the service's own.
 	Telemetry telemetry.Telemetry
-	// Bus says how to connect; a service connects once, with bus.Connect.
+	// Bus says how to connect; a service connects once, with Connect.
 	Bus bus.Options
 	// Lookup resolves references on this node.
 	Lookup config.Lookup
-	// Health takes the service's checks.
+	// Health takes the service's checks; nil takes none.
 	Health *Health
 	// Handle adds a handler to the HTTP address of the process; it panics when the pattern is taken.
 	Handle func(pattern string, h http.Handler)

@@ -42,6 +42,9 @@ func (h *Health) Alive(name string, c Check) (remove func()) {
 }
 
 func (h *Health) add(e entry) func() {
+	if h == nil {
+		return func() {}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	id := h.next

@@ -134,6 +134,11 @@ func (c *Conn) Close() {
 	c.ctl.close()
 }
 
+// MinPayload is the smallest max_payload that Weir can work with, the default of NATS: what does not fit goes in parts or
+// is stored beside, but a manifest (up to 256 KiB) and an ack, which names the pieces of the skipped epochs before it again,
+// inline ones with their content, are one message each.
+const MinPayload = 1 << 20
+
 // MaxPayload is the server's max_payload in bytes; it bounds headers and data of one message together.
 func (c *Conn) MaxPayload() int64 { return c.ctl.payload() }
 

@@ -2,16 +2,12 @@ package node
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"weir.dev/weir/pkg/app"
-	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/config"
-	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/source"
-	"weir.dev/weir/pkg/telemetry"
 )
 
 // Settings are what every service that hosts subtasks can be told.
@@ -36,17 +32,11 @@ type Offer struct {
 // Serve is the whole of a service that hosts subtasks: it connects, waits for a coordinator, hosts what it offers and
 // tells the process around it how it is. It returns when ctx ends.
 func Serve(ctx context.Context, env app.Env, s Settings, offer Offer) error {
-	conn, err := connect(ctx, env.Bus, env)
+	conn, disconnect, err := env.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	defer env.Health.Ready(env.Service+" bus", func() error {
-		if !conn.Connected() {
-			return errors.New("not connected")
-		}
-		return nil
-	})()
+	defer disconnect()
 	return Run(ctx, conn, Config{
 		Node: env.Node, Slots: s.Slots, Lease: s.Lease.Std(), Version: app.Version(), HTTP: env.HTTP,
 		Sources: offer.Sources, Sinks: offer.Sinks,
@@ -54,20 +44,4 @@ func Serve(ctx context.Context, env app.Env, s Settings, offer Offer) error {
 		Meter: env.Telemetry.Meter, Tracer: env.Telemetry.Tracer,
 		Service: env.Service, Check: func(name string, check func() error) func() { return env.Health.Ready(name, check) },
 	})
-}
-
-// connect waits for the bus as long as ctx allows; wrong credentials and the like are not waited for.
-func connect(ctx context.Context, o bus.Options, env app.Env) (*bus.Conn, error) {
-	for told := false; ; told = true {
-		conn, err := bus.Connect(ctx, o)
-		if err == nil || fault.ClassOf(err) != fault.Transient {
-			return conn, err
-		}
-		if !told {
-			env.Telemetry.Logger.WarnContext(ctx, "waiting for the bus", telemetry.Err(err))
-		}
-		if err := sleep(ctx, waitLate); err != nil {
-			return nil, err
-		}
-	}
 }

@@ -32,11 +32,11 @@ func Run(ctx context.Context, env app.Env, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("make instruments: %w", err)
 	}
-	conn, err := connect(ctx, env.Bus, log)
+	conn, disconnect, err := env.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer disconnect()
 	c := &coordinator{conn: conn, cfg: cfg, log: log, metrics: m, tracer: telemetry.Tracer(env.Telemetry.Tracer), owner: newOwner(env.Node)}
 	if err := c.ensureBase(ctx); err != nil {
 		return err
@@ -44,36 +44,12 @@ func Run(ctx context.Context, env app.Env, cfg Config) error {
 	if c.reg, err = registry.Open(ctx, conn, cfg.Lease.Std()); err != nil {
 		return err
 	}
-	if env.Health != nil {
-		defer env.Health.Ready(env.Service+" bus", func() error {
-			if !conn.Connected() {
-				return errors.New("not connected")
-			}
-			return nil
-		})()
-		defer env.Health.Ready(env.Service+" leader", func() error { return c.view.check(time.Now(), 3*cfg.Lease.Std()) })()
-	}
+	defer env.Health.Ready(env.Service+" leader", func() error { return c.view.check(time.Now(), 3*cfg.Lease.Std()) })()
 	defer conn.OnReconnect(func() { c.reconnected(ctx) })()
 	if env.Ready != nil {
 		env.Ready()
 	}
 	return c.run(ctx)
-}
-
-// connect waits for the bus as long as ctx allows; wrong credentials and the like are not waited for.
-func connect(ctx context.Context, o bus.Options, log *slog.Logger) (*bus.Conn, error) {
-	for told := false; ; told = true {
-		conn, err := bus.Connect(ctx, o)
-		if err == nil || fault.ClassOf(err) != fault.Transient {
-			return conn, err
-		}
-		if !told {
-			log.WarnContext(ctx, "waiting for the bus", telemetry.Err(err))
-		}
-		if !pause(ctx, retry) {
-			return nil, err
-		}
-	}
 }
 
 // coordinator is one instance.
