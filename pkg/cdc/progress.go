@@ -1,0 +1,80 @@
+package cdc
+
+// Counts are an assigner's figures for progress.
+type Counts struct {
+	// Assigned counts the chunks handed out by this attempt, Completed those finished of the present copies.
+	Assigned, Completed uint64
+	// Running counts chunks at readers, Prepared those at hand and not handed out.
+	Running, Prepared uint64
+	// Unsplit counts the tables of which not every chunk is known yet.
+	Unsplit uint64
+}
+
+// Counts returns the present figures.
+func (a *Assigner) Counts() Counts {
+	c := Counts{Assigned: a.assigned, Running: uint64(len(a.running)), Prepared: uint64(len(a.queue))}
+	for _, t := range a.tables {
+		c.Completed += t.done
+		if t.split == splitWaiting || t.split == splitRunning {
+			c.Unsplit++
+		}
+	}
+	return c
+}
+
+// TableProgress is how far one table is.
+type TableProgress struct {
+	Table
+	Lifecycle Lifecycle
+	// Rows and Chunks count what was read in the present copy.
+	Rows, Chunks uint64
+}
+
+// Progress returns the tables in the order of reading.
+func (a *Assigner) Progress() []TableProgress {
+	all := make([]TableProgress, 0, len(a.tables))
+	for _, t := range a.tables {
+		p := TableProgress{Table: t.Table, Lifecycle: CatchUp, Rows: t.rows, Chunks: t.done}
+		switch {
+		case t.pure:
+			p.Lifecycle = Incremental
+		case t.fresh || t.split == splitWaiting || t.split == splitRunning || a.opened(t.ID):
+			p.Lifecycle = Snapshot
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// opened reports whether a chunk of the table is prepared or being read.
+func (a *Assigner) opened(id TableID) bool {
+	for _, w := range a.queue {
+		if w.chunk.Table == id {
+			return true
+		}
+	}
+	for c := range a.running {
+		if c.Table == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Lifecycle is where the source is. While tables are read, or the log stands still for them, it is SNAPSHOT.
+func (a *Assigner) Lifecycle() Lifecycle {
+	if a.stage.copying() || a.stage == stageClear {
+		return Snapshot
+	}
+	for _, t := range a.tables {
+		if !t.pure {
+			return CatchUp
+		}
+	}
+	return Incremental
+}
+
+// Ended reports that a source of mode Only has nothing more to give.
+func (a *Assigner) Ended() bool {
+	return a.cfg.Mode == Only && a.told && a.Lifecycle() == Incremental && len(a.again) == 0
+}
