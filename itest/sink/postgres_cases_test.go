@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/rows"
@@ -39,6 +40,7 @@ func TestPostgres(t *testing.T) {
 		"special values":                      specialValues,
 		"table that was there":                tableThatWasThere,
 		"two tables, one target":              nameClash,
+		"table that the job reads":            ownSource,
 		"columns and keys that do not fit":    misfits,
 		"user's types":                        usersTypes,
 		"unique values passed on":             uniqueValues,
@@ -238,6 +240,40 @@ func nameClash(in scene) {
 	b.last = a.last
 	b.epoch(b.batch(people(t, "crm.people"), ins(1, "c", "d")))
 	wantLines(t, show(t, pg, db, "SELECT * FROM out.crm_people"), "1|c|d")
+}
+
+// ownSource: a source of the same job has a session in the target's database, whatever both call its address.
+func ownSource(in scene) {
+	t, pg, db := in.t, in.pg, in.db
+	pattern := func(text string) spec.TablePattern {
+		p, err := spec.ParseTablePattern(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	cfg := configOf(postgresSink(pg.URL(db)), 1)
+	cfg.Sources = []spec.Source{{Name: "db", Type: "postgres", Config: &spec.PostgresSource{
+		URL: config.NewSecret("postgres://another.name/elsewhere"), Tables: spec.Tables{pattern("*.*"), pattern("!*.quiet")},
+	}}}
+	a := openAttempt(t, cfg)
+	session := func(name string) {
+		conn, err := pgx.Connect(t.Context(), pg.URL(db)+"&application_name="+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
+	}
+	// Sources of other jobs, and of this job that are called otherwise, do not count.
+	session("weir:otherlife:db:1")
+	session("weir:lifeoftests:db2:1")
+	a.epoch(a.batch(people(t, "shop.clients"), ins(1, "a", "b")))
+	session("weir:lifeoftests:db:1")
+	wantCode(t, a.try(a.stage(a.batch(people(t, "shop.people"), ins(1, "a", "b")))), fault.SinkOwnSource, "out.people", "source db")
+	// A table that is left out of the source is no loop.
+	if err := a.try(a.stage(a.batch(people(t, "shop.quiet"), ins(1, "a", "b")))); err != nil {
+		t.Error(err)
+	}
 }
 
 func misfits(in scene) {

@@ -12,7 +12,7 @@ import (
 // FromSpec turns a job spec into stages and links: a source becomes an enumerator and its readers, a sink its writers
 // and a committer. Stages are in the order of their names, so that the order of the text does not change the plan.
 // The error is a *fault.Error: GUARANTEE names the stage that cannot keep what the job asks for (I7), SPEC_UNSUPPORTED
-// what this build does not have.
+// what this build does not have, SINK_OWN_SOURCE a sink that writes into tables which the job reads.
 func FromSpec(j *spec.Job) (Model, error) {
 	m := Model{Job: j.Name, Guarantee: Guarantee(j.Guarantee)}
 	if m.Guarantee != ExactlyOnce {
@@ -34,7 +34,7 @@ func FromSpec(j *spec.Job) (Model, error) {
 			return Model{}, err
 		}
 	}
-	return m, nil
+	return m, checkLoops(j)
 }
 
 func checkSource(s spec.Source) error {

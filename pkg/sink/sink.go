@@ -42,6 +42,8 @@ type Config struct {
 	// Resolve turns a reference into its value; the value never leaves the connector.
 	Resolve func(ref string) (string, error)
 	Writers int
+	// Sources are those of the job; a sink refuses to write into tables that they capture (SINK_OWN_SOURCE).
+	Sources []spec.Source
 	Store   Store
 	Logger  *slog.Logger
 }

@@ -30,7 +30,16 @@ func (c *Committer) prepare(ctx context.Context, s *session, schema *rows.Schema
 	if err != nil {
 		return nil, err
 	}
+	if !owned {
+		if err := c.checkLoop(ctx, s, name, at); err != nil {
+			return nil, err
+		}
+	}
 	found, err := examine(ctx, s, c.ledger.schema, name)
+	if err != nil {
+		return nil, err
+	}
+	types, err := columnTypes(ctx, s, schema)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +47,7 @@ func (c *Committer) prepare(ctx context.Context, s *session, schema *rows.Schema
 		if owned {
 			return nil, fault.New(fault.SinkMissingTable, at.String(), "it was there before", "table", t.plain)
 		}
-		if _, err := s.Exec(ctx, t.createSQL()); err != nil {
+		if _, err := s.Exec(ctx, t.createSQL(types)); err != nil {
 			return nil, err
 		}
 		made = true
@@ -59,7 +68,7 @@ func (c *Committer) prepare(ctx context.Context, s *session, schema *rows.Schema
 			return nil, err
 		}
 	}
-	if err := t.evolve(ctx, s, found, made, at); err != nil {
+	if err := t.evolve(ctx, s, found, types, made, at); err != nil {
 		return nil, err
 	}
 	return t, t.checkKey(found, at)
@@ -182,11 +191,39 @@ func examine(ctx context.Context, q querier, schema, name string) (*relation, er
 	return r, err
 }
 
+// columnTypes chooses the types of new columns: the source's own, and of a user's type the one of the same name where the
+// target has it. A key of a type that an extension brought is text: its operators are not on the search path.
+func columnTypes(ctx context.Context, q querier, schema *rows.Schema) ([]string, error) {
+	types, users := make([]string, schema.NumColumns()), make([]string, schema.NumColumns())
+	ask := false
+	for i, c := range schema.Columns() {
+		types[i], users[i] = pgcodec.SQLType(c, schema.Origin()), pgcodec.UserType(c, schema.Origin())
+		ask = ask || users[i] != ""
+	}
+	if !ask {
+		return types, nil
+	}
+	found, err := q.Query(ctx, `SELECT n.place - 1, t.typtype::text
+		FROM unnest($1::text[]) WITH ORDINALITY n (name, place) JOIN pg_type t ON t.oid = to_regtype(nullif(n.name, ''))`, users)
+	if err != nil {
+		return nil, err
+	}
+	var i int
+	var kind string
+	_, err = pgx.ForEachRow(found, []any{&i, &kind}, func() error {
+		if schema.Column(i).KeyPos == 0 || kind != "b" {
+			types[i] = users[i]
+		}
+		return nil
+	})
+	return types, err
+}
+
 // createSQL makes the table: its columns, and in upsert mode the primary key; nothing else.
-func (t *target) createSQL() string {
+func (t *target) createSQL(types []string) string {
 	var lines []string
-	for _, c := range t.schema.Columns() {
-		lines = append(lines, quote(c.Name)+" "+pgcodec.SQLType(c, t.schema.Origin()))
+	for i, c := range t.schema.Columns() {
+		lines = append(lines, quote(c.Name)+" "+types[i])
 	}
 	switch t.mode {
 	case spec.Changelog:
@@ -206,12 +243,15 @@ func (t *target) createSQL() string {
 
 // evolve compares the schema with the table, adds nullable columns and widens types, and resolves how each column is
 // written. Columns of the target that the source does not have are left, as long as they may be null.
-func (t *target) evolve(ctx context.Context, q querier, found *relation, made bool, at place) error {
+func (t *target) evolve(ctx context.Context, q querier, found *relation, types []string, made bool, at place) error {
 	var alter []string
 	t.direct = true
-	for _, c := range t.schema.Columns() {
-		want := pgcodec.SQLType(c, t.schema.Origin())
+	for i, c := range t.schema.Columns() {
+		want := types[i]
 		have, ok := found.columns[c.Name]
+		if text := pgcodec.SQLType(c, t.schema.Origin()); have.SQLType == text {
+			want = text // the target has got a user's type later than the column
+		}
 		switch {
 		case !ok:
 			alter = append(alter, "ADD COLUMN "+quote(c.Name)+" "+want)

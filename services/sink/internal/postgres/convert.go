@@ -112,6 +112,12 @@ func castFor(base string) string {
 	switch base {
 	case "character varying", "character", "bpchar", "text", "name":
 		return ""
+	case "bit", `"bit"`:
+		return `::"bit"` // the bare word means a length of 1
+	case "bit[]", `"bit"[]`:
+		return `::"bit"[]`
+	case "character[]":
+		return "::bpchar[]"
 	}
 	return "::" + base
 }

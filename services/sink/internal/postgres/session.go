@@ -14,6 +14,7 @@ import (
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/fence"
+	"weir.dev/weir/pkg/pgcodec"
 	"weir.dev/weir/pkg/source"
 )
 
@@ -27,8 +28,8 @@ const (
 	nameLimit = 63
 )
 
-// settings every session runs under. Text forms are pinned because values PostgreSQL has no binary form for travel as
-// text; idle_in_transaction frees the ledger row of a committer whose machine vanished without a word.
+// settings every session runs under, besides those of pgcodec: values without a binary form travel as text.
+// idle_in_transaction frees the ledger row of a committer whose machine vanished without a word.
 var settings = map[string]string{
 	"lock_timeout":                        strconv.FormatInt(lockTimeout.Milliseconds(), 10),
 	"statement_timeout":                   strconv.FormatInt(statementTimeout.Milliseconds(), 10),
@@ -37,12 +38,6 @@ var settings = map[string]string{
 	"tcp_keepalives_interval":             "5",
 	"tcp_keepalives_count":                "3",
 	"client_min_messages":                 "warning",
-	"search_path":                         "pg_catalog",
-	"DateStyle":                           "ISO",
-	"IntervalStyle":                       "postgres",
-	"TimeZone":                            "UTC",
-	"extra_float_digits":                  "1",
-	"bytea_output":                        "hex",
 	"temp_buffers":                        "4096", // 32 MiB: a piece is staged without touching the disk
 	"work_mem":                            "65536",
 	// A staging table has no statistics, and the one good plan is known: its rows in the order of the key, each looked up
@@ -85,6 +80,7 @@ func connect(ctx context.Context, url string, id source.Identity, lost []uint32,
 	}
 	cfg.ConnectTimeout, cfg.DialFunc = connectTimeout, dialPatiently
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // every statement is planned for the rows it meets
+	maps.Copy(cfg.RuntimeParams, pgcodec.Settings())
 	maps.Copy(cfg.RuntimeParams, settings)
 	cfg.RuntimeParams["application_name"] = sessionPrefix(id) + id.Fence.String()
 	conn, err := pgx.ConnectConfig(ctx, cfg)
