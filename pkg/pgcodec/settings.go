@@ -17,7 +17,5 @@ func Settings() map[string]string {
 		"quote_all_identifiers": "off",
 		// Names of objects, as regclass and format_type print them, are qualified by what is not on the path.
 		"search_path": "pg_catalog",
-		// A policy that would hide rows from a snapshot is an error instead.
-		"row_security": "off",
 	}
 }

@@ -58,7 +58,7 @@ func openBook(ctx context.Context, conn *pgx.Conn, target *pgrepl.Target, captur
 func (b *book) allBinary() bool {
 	for _, t := range b.tables {
 		for _, c := range t.Columns {
-			if codec, ok := codecOf(c.TypeOID, c.Modifier, b.types); !ok || !codec.HasBinary() {
+			if codec, ok := catalog.CodecOf(b.types, c.TypeOID, c.Modifier, c.Dimensions); !ok || !codec.HasBinary() {
 				return false
 			}
 		}

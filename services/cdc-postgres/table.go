@@ -39,12 +39,12 @@ func describe(r pgoutput.Relation, now *catalog.Table, types map[uint32]catalog.
 	for at, i := range d.key {
 		place[i] = at + 1
 	}
-	notNull := make(map[string]bool, len(now.Columns))
+	today := make(map[string]catalog.Column, len(now.Columns))
 	for _, c := range now.Columns {
-		notNull[c.Name] = c.NotNull
+		today[c.Name] = c
 	}
 	for i, c := range r.Columns {
-		codec, ok := codecOf(c.TypeOID, c.Modifier, types)
+		codec, ok := catalog.CodecOf(types, c.TypeOID, c.Modifier, today[c.Name].Dimensions)
 		if !ok {
 			d.err = fault.New(fault.PGSchemaChanged, where, fmt.Sprintf(
 				"table %s.%s: the type of column %q (oid %d) no longer exists in the catalog", r.Schema, r.Name, c.Name, c.TypeOID))
@@ -53,22 +53,10 @@ func describe(r pgoutput.Relation, now *catalog.Table, types map[uint32]catalog.
 		d.codecs = append(d.codecs, codec)
 		d.columns = append(d.columns, rows.Column{
 			Name: c.Name, Type: codec.Type(), Source: codec.SourceType(),
-			Nullable: !notNull[c.Name] && place[i] == 0, KeyPos: place[i],
+			Nullable: !today[c.Name].NotNull && place[i] == 0, KeyPos: place[i],
 		})
 	}
 	return d
-}
-
-// codecOf resolves a type; a domain reads as its base type.
-func codecOf(oid uint32, modifier int32, types map[uint32]catalog.Type) (pgcodec.Codec, bool) {
-	t, ok := types[oid]
-	for ok && t.Kind == 'd' {
-		if t.BaseModifier >= 0 {
-			modifier = t.BaseModifier
-		}
-		t, ok = types[t.Base]
-	}
-	return pgcodec.ForOID(t.OID, modifier, t.Name), ok
 }
 
 // binary reports whether every column has a binary form we know.

@@ -33,7 +33,9 @@ type Column struct {
 	Name     string
 	TypeOID  uint32
 	Modifier int32
-	NotNull  bool
+	// Dimensions is how many the column was declared with; the server stores arrays of any other number too.
+	Dimensions int
+	NotNull    bool
 	// Generated columns are not in the log before version 18.
 	Generated bool
 }
@@ -112,14 +114,14 @@ func Describe(ctx context.Context, conn *pgx.Conn, tables []*Table) error {
 
 func columns(ctx context.Context, conn *pgx.Conn, oids []uint32, byOID map[uint32]*Table) error {
 	rows, err := conn.Query(ctx, `
-SELECT attrelid, attname, atttypid, atttypmod, attnotnull, attgenerated <> ''
+SELECT attrelid, attname, atttypid, atttypmod, attndims, attnotnull, attgenerated <> ''
 FROM pg_attribute WHERE attrelid = ANY($1) AND attnum > 0 AND NOT attisdropped ORDER BY attrelid, attnum`, oids)
 	if err != nil {
 		return err
 	}
 	var oid uint32
 	var c Column
-	_, err = pgx.ForEachRow(rows, []any{&oid, &c.Name, &c.TypeOID, &c.Modifier, &c.NotNull, &c.Generated}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&oid, &c.Name, &c.TypeOID, &c.Modifier, &c.Dimensions, &c.NotNull, &c.Generated}, func() error {
 		t := byOID[oid]
 		t.Columns = append(t.Columns, c)
 		return nil

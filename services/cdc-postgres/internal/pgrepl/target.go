@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/pgcodec"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
 )
 
@@ -41,17 +42,11 @@ func NewTarget(url, where string, session core.Session) (*Target, error) {
 	}
 	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
 	config.DialFunc = dialer.DialContext
-	maps.Copy(config.RuntimeParams, map[string]string{
-		"application_name":   session.String(),
-		"DateStyle":          "ISO",
-		"IntervalStyle":      "postgres",
-		"TimeZone":           "UTC",
-		"extra_float_digits": "1",
-		"bytea_output":       "hex",
-		"lc_monetary":        "C",
-		"client_encoding":    "UTF8",
-		"statement_timeout":  "0",
-	})
+	maps.Copy(config.RuntimeParams, pgcodec.Settings())
+	config.RuntimeParams["application_name"] = session.String()
+	config.RuntimeParams["statement_timeout"] = "0"
+	// A policy that would hide rows from us is an error instead.
+	config.RuntimeParams["row_security"] = "off"
 	return &Target{where: where, session: session, config: config}, nil
 }
 
