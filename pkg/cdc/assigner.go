@@ -340,10 +340,7 @@ func (a *Assigner) take(id ChunkID) (work, bool) {
 // keep adds a finished chunk to the tail and seals the tail when it is full.
 func (a *Assigner) keep(f Finished) {
 	a.tail = append(a.tail, f)
-	a.tailed += len(f.Mark) + 16
-	for _, cell := range slices.Concat(f.Low, f.High) {
-		a.tailed += len(cell)
-	}
+	a.tailed += f.size()
 	if len(a.tail) < segmentChunks && a.tailed < segmentBytes {
 		return
 	}

@@ -9,7 +9,7 @@ type part struct {
 	reports   []report
 	spools    []spooled
 	following bool
-	log       []byte
+	log       []byte // nil: handed out and not opened, so it begins at its start
 	paused    bool
 	tables    []TableID // emptied since the log was last handed out
 }
@@ -54,8 +54,8 @@ func decodePart(data []byte) (part, error) {
 		p.spools = append(p.spools, spooled{chunk: r.id(), state: r.bytes()})
 	}
 	p.following, p.log, p.paused, p.tables = r.bool(), r.bytes(), r.bool(), r.tables()
-	if p.following && p.log == nil {
-		r.fail("a log without its state")
+	if !p.following && (p.log != nil || p.paused || p.tables != nil) {
+		r.fail("a log that is not there")
 	}
 	return p, r.end()
 }

@@ -27,6 +27,18 @@ type Segments interface {
 	Segment(d Digest) ([]byte, error)
 }
 
+// size is about what the chunk adds to a segment.
+func (f Finished) size() int {
+	n := len(f.Mark) + 16
+	for _, cell := range f.Low {
+		n += len(cell)
+	}
+	for _, cell := range f.High {
+		n += len(cell)
+	}
+	return n
+}
+
 func digestOf(data []byte) Digest {
 	sum := sha256.Sum256(data)
 	return Digest(hex.EncodeToString(sum[:]))

@@ -140,7 +140,8 @@ func (s *Share) Follow() (*LogSplit, bool) {
 func (s *Share) Following() bool { return s.following }
 
 // Pausing reports whether the reader of the log has to stop, at the next place where a barrier could pass, and which tables
-// it has to empty at the sinks with a truncate there. Then it calls Paused.
+// it has to empty at the sinks with a truncate there. Then it calls Paused. It looks here before every change of the log, and
+// when it stands still already too.
 func (s *Share) Pausing() (truncate []TableID, asked bool) {
 	for _, p := range s.toPause {
 		if p.truncate {
@@ -170,10 +171,14 @@ func (s *Share) Passed(tables ...TableID) {
 	}
 }
 
-// State is the reader's part of an epoch. log is the adapter's state of the log, not empty, when Following.
+// State is the reader's part of an epoch. log is the adapter's state of the log, nil when it has not opened it.
 func (s *Share) State(log []byte) []byte {
 	p := part{reports: s.reports, following: s.following, paused: s.paused, tables: s.emptied}
-	if s.following {
+	switch {
+	case !s.following:
+	case s.split != nil && s.split.Log != nil: // not taken yet
+		p.log = s.split.Log
+	default:
 		p.log = log
 	}
 	for _, w := range slices.Concat(s.open, s.waiting) {

@@ -146,10 +146,10 @@ func (a *Assigner) decodeHead(head []byte) (digests []Digest, err error) {
 	a.begun, a.log, a.next = r.bool(), r.bytes(), r.uint32()
 	for range r.count() {
 		t := &table{
-			Table: Table{ID: r.table(), Name: string(r.bytes()), Keyless: r.bool(), RowBytes: int64(r.uint() & (1<<63 - 1))},
+			Table: Table{ID: r.table(), Name: string(r.bytes()), Keyless: r.bool(), RowBytes: r.size()},
 			split: split(r.byte()), after: r.key(), first: r.uint32(), done: r.uint(), rows: r.uint(), pure: r.bool(), fresh: r.bool(),
 		}
-		if t.split > splitDone || a.table(t.ID) != nil {
+		if t.split > splitDone || r.err == nil && a.table(t.ID) != nil {
 			r.fail("a table twice, or of an unknown state")
 		}
 		a.tables = append(a.tables, t)
@@ -157,7 +157,7 @@ func (a *Assigner) decodeHead(head []byte) (digests []Digest, err error) {
 	a.again, a.pausing = r.pausing(), r.pausing()
 	for range r.count() {
 		w := work{chunk: r.chunk(), resume: r.bytes()}
-		if a.table(w.chunk.Table) == nil {
+		if r.err == nil && a.table(w.chunk.Table) == nil {
 			r.fail("a chunk without its table")
 		}
 		a.queue = append(a.queue, w)
@@ -169,12 +169,11 @@ func (a *Assigner) decodeHead(head []byte) (digests []Digest, err error) {
 	if err := r.end(); err != nil {
 		return nil, err
 	}
-	finished, err := decodeSegment(tail)
-	if err != nil {
+	if a.tail, err = decodeSegment(tail); err != nil {
 		return nil, err
 	}
-	for _, f := range finished {
-		a.keep(f)
+	for _, f := range a.tail {
+		a.tailed += f.size()
 	}
 	return digests, nil
 }
@@ -198,19 +197,19 @@ func RestoreAssigner(cfg Config, head []byte, segments Segments, parts [][]byte)
 		}
 		sealed = append(sealed, Segment{Digest: d, Data: data})
 	}
-	a.sealed = append(sealed, a.sealed...)
+	a.sealed = sealed
 	var paused []TableID
-	stands := false
+	stands, there := false, a.log != nil
 	for i, p := range parts {
 		part, err := decodePart(p)
 		if err != nil {
 			return nil, fmt.Errorf("restore reader %d: %w", i, err)
 		}
 		if part.following {
-			if a.log != nil {
+			if there {
 				return nil, fmt.Errorf("restore reader %d: %w: the log is there twice", i, ErrMalformed)
 			}
-			a.log, stands, paused = part.log, part.paused, part.tables
+			there, a.log, stands, paused = true, part.log, part.paused, part.tables
 		}
 		for _, s := range part.spools {
 			a.resume(s)
@@ -221,9 +220,10 @@ func RestoreAssigner(cfg Config, head []byte, segments Segments, parts [][]byte)
 			}
 		}
 	}
-	if a.begun && a.log == nil {
+	if a.begun && !there {
 		return nil, fmt.Errorf("restore the enumerator: %w: no reader has the log", ErrMalformed)
 	}
+	a.begun = a.log != nil
 	a.settle(stands, paused)
 	return a, nil
 }

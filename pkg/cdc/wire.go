@@ -103,6 +103,15 @@ func (r *reader) uint32() uint32 {
 	return uint32(v)
 }
 
+func (r *reader) size() int64 {
+	v := r.uint()
+	if v > math.MaxInt64 {
+		r.fail("a size above 63 bits")
+		return 0
+	}
+	return int64(v)
+}
+
 // count reads the number of things to come, each of which takes at least one byte.
 func (r *reader) count() int {
 	v := r.uint()
