@@ -1,7 +1,6 @@
 package cdc
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 )
@@ -32,7 +31,7 @@ type TableFilter[E comparable, P any] struct {
 	order  Order
 	behind bool
 	bounds []Key        // bounds[i] begins chunk i+1
-	fixed  []uint64     // the same as numbers, when each is one cell of 8 bytes in bytewise order
+	words  *wordIndex   // the same as numbers, where that can be
 	marks  []Mark[E, P] // by chunk
 	unlike []Mark[E, P] // each mark once
 	left   int          // of unlike, those that are not passed are among the first so many
@@ -91,19 +90,13 @@ func (t *TableFilter[E, P]) check() error {
 	if t.order == nil {
 		return nil
 	}
-	_, narrow := t.order.(Bytewise)
-	for i, b := range t.bounds {
-		if i > 0 && t.order.Compare(t.bounds[i-1], b) >= 0 {
+	for i := 1; i < len(t.bounds); i++ {
+		if t.order.Compare(t.bounds[i-1], t.bounds[i]) >= 0 {
 			return fmt.Errorf("table %d: %w: the server's order of keys is not ours at chunk %d", t.id, ErrMalformed, i)
 		}
-		narrow = narrow && len(b) == 1 && len(b[0]) == 8
 	}
-	if !narrow || len(t.bounds) == 0 {
-		return nil
-	}
-	t.fixed = make([]uint64, len(t.bounds))
-	for i, b := range t.bounds {
-		t.fixed[i] = binary.BigEndian.Uint64(b[0])
+	if _, ok := t.order.(Bytewise); ok {
+		t.words = newWordIndex(t.bounds)
 	}
 	return nil
 }
@@ -124,7 +117,7 @@ func (f *Filter[E, P]) Passed(p P) (tables []TableID) {
 		if t.left > 0 {
 			return false
 		}
-		t.behind, t.bounds, t.fixed, t.marks, t.unlike = false, nil, nil, nil, nil
+		t.behind, t.bounds, t.words, t.marks, t.unlike = false, nil, nil, nil, nil
 		tables = append(tables, t.id)
 		return true
 	})
@@ -152,8 +145,11 @@ func (t *TableFilter[E, P]) Judge(e E, key Key) Verdict {
 			return Emit
 		}
 		return Locate
-	case t.fixed != nil && len(key) == 1 && len(key[0]) == 8:
-		return verdict(t.marks[t.seek(binary.BigEndian.Uint64(key[0]))], e)
+	}
+	if t.words != nil {
+		if i, ok := t.words.seek(key); ok {
+			return verdict(t.marks[i], e)
+		}
 	}
 	lo, hi := 0, len(t.bounds) // the chunk is the number of bounds at or below the key
 	for lo < hi {
@@ -165,20 +161,6 @@ func (t *TableFilter[E, P]) Judge(e E, key Key) Verdict {
 		}
 	}
 	return verdict(t.marks[lo], e)
-}
-
-// seek counts the bounds at or below a key.
-func (t *TableFilter[E, P]) seek(key uint64) int {
-	lo, hi := 0, len(t.fixed)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if t.fixed[mid] <= key {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
 }
 
 func verdict[E comparable, P any](m Mark[E, P], e E) Verdict {
