@@ -39,7 +39,7 @@ func (s *State) decide(m Moment) []Effect {
 	if t := s.Attempt.Trouble; t != nil {
 		return s.recover(m, s.draft(), *t)
 	}
-	if d := s.Head.Drain; d != nil && !m.At.Before(d.Deadline) {
+	if d := s.Head.Drain; d != nil && !d.Deadline.IsZero() && !m.At.Before(d.Deadline) {
 		return s.fail(m, s.draft(), codeReason(fault.JobDrainTimeout, "epoch %d is committed, newest durable is %s",
 			s.Head.Committed, durableText(s.Head)))
 	}

@@ -118,8 +118,9 @@ type DrainState struct {
 	// From is the first epoch id that may be the drain's TERMINAL epoch; an older TERMINAL one belongs to a drain that
 	// was given up.
 	From epoch.ID `json:"from"`
-	// Deadline is when the drain fails with DRAIN_TIMEOUT.
-	Deadline time.Time `json:"deadline"`
+	// Deadline is when the drain fails with DRAIN_TIMEOUT; zero when nobody asked for it, because the sources came to
+	// their end by themselves: a target that is down then is waited for, as ever.
+	Deadline time.Time `json:"deadline,omitzero"`
 }
 
 // RestartKind says which budget a recovery is charged to.

@@ -260,13 +260,16 @@ func (s *State) enterDrain(m Moment, h *Head) bool {
 	if h.Phase != Running || !wished && !s.Attempt.drained() {
 		return false
 	}
-	timeout := DefaultDrainTimeout
-	if wished && s.Intent.DrainTimeout > 0 {
-		timeout = s.Intent.DrainTimeout
+	h.Phase, h.Drain = Draining, &DrainState{From: h.NextEpoch}
+	h.Reason = Reason{Code: "DRAINING", Since: m.At}
+	if wished {
+		timeout := DefaultDrainTimeout
+		if s.Intent.DrainTimeout > 0 {
+			timeout = s.Intent.DrainTimeout
+		}
+		h.Drain.Deadline = m.At.Add(timeout)
+		h.Reason.Request = s.request()
 	}
-	h.Phase = Draining
-	h.Drain = &DrainState{From: h.NextEpoch, Deadline: m.At.Add(timeout)}
-	h.Reason = Reason{Code: "DRAINING", Request: s.request(), Since: m.At}
 	return true
 }
 

@@ -26,7 +26,7 @@ func (s *State) Wake(last time.Time) time.Time {
 		want(s.ReleaseAfter)
 		return at
 	}
-	if h.Drain != nil {
+	if h.Drain != nil && !h.Drain.Deadline.IsZero() {
 		want(h.Drain.Deadline)
 	}
 	switch {

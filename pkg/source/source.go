@@ -58,7 +58,8 @@ type Status struct {
 	// Input says that there is something new since the last snapshot: heartbeats, empty transactions and Weir's own
 	// commits seen in the log are not input.
 	Input bool
-	// Drained says that everything up to the end fixed by Drain has been emitted.
+	// Drained says that everything up to the end has been emitted: the end fixed by Drain, or that of a source which is
+	// finite. It stays true. A job all of whose readers are past their end finishes by itself.
 	Drained bool
 }
 

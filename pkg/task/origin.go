@@ -168,7 +168,7 @@ func (o *origin) heed(st source.Status) {
 		o.input = true
 		s.cfg.Board.Open(envelope.Input, 0, job.InputFact{Fence: s.identity.Fence, Subtask: s.cfg.Subtask, After: o.last})
 	}
-	if st.Drained && o.draining && !o.drained {
+	if st.Drained && !o.drained {
 		o.drained = true
 		s.cfg.Board.Open(envelope.Drained, 0, job.DrainedFact{Fence: s.identity.Fence, Subtask: s.cfg.Subtask})
 	}

@@ -104,7 +104,7 @@ type reader struct {
 
 // Poll makes what is due, at most a few batches, and ends between two transactions.
 func (r *reader) Poll(ctx context.Context, out source.Output, wake <-chan struct{}) (source.Status, error) {
-	if r.end >= 0 && r.next >= r.end {
+	if last := r.last(); last >= 0 && r.next >= last {
 		return source.Status{Input: r.input, Drained: true}, nil
 	}
 	due, err := r.due(ctx, wake)
@@ -121,12 +121,17 @@ func (r *reader) Poll(ctx context.Context, out source.Output, wake <-chan struct
 	return source.Status{Input: r.input}, nil
 }
 
+// last is the number after the reader's last row, negative without an end.
+func (r *reader) last() int64 {
+	if r.end >= 0 {
+		return r.end
+	}
+	return r.seq.Len(r.index)
+}
+
 // due waits until rows may be made and returns the number up to which. It is at most next when there is nothing to do.
 func (r *reader) due(ctx context.Context, wake <-chan struct{}) (int64, error) {
-	last := r.seq.Len(r.index)
-	if r.end >= 0 {
-		last = r.end
-	}
+	last := r.last()
 	more := last < 0 || r.next < last
 	to := r.next + 1<<20
 	if r.rate > 0 {

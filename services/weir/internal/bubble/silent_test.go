@@ -18,7 +18,7 @@ func TestBarriersPassWhileTheTargetIsSilent(t *testing.T) {
 	inBubble(t, func(m *mesh) {
 		m.coordinator("c1")
 		m.node("n1", nil, "source", "sink")
-		m.submit(few)
+		m.submit(slow)
 		stop := m.watchTarget()
 		m.await(committed(3))
 		silent, speak := m.target.Freeze()
@@ -106,7 +106,7 @@ func TestWriterThatHangsIsReplaced(t *testing.T) {
 		m.sink = stuck
 		m.coordinator("c1")
 		m.node("n1", nil, "source", "sink")
-		m.submit(strings.Replace(few, "interval: 200ms", "interval: 200ms, timeout: 5s", 1))
+		m.submit(strings.Replace(slow, "interval: 200ms", "interval: 200ms, timeout: 5s", 1))
 		stop := m.watchTarget()
 		h := m.await(committed(3))
 		close(stuck.on)

@@ -413,8 +413,9 @@ func (s *schedule) sinkDown() {
 	}
 	s.target.SetDown(false)
 	s.look.Store(int64(13 * time.Millisecond))
-	s.progress(1)
-	if h = s.attempt(); h.Fence != before.Fence {
+	// The source may have come to its end meanwhile, and the job with it.
+	waiting := h.Committed
+	if h = s.await("the next commit", func(h *job.Head) bool { return h.Committed > waiting }); h.Fence != before.Fence {
 		s.t.Errorf("a target that was down made attempt %s of %s", h.Fence, before.Fence)
 	}
 }

@@ -115,7 +115,9 @@ func run(t *testing.T, c class, seed int) {
 		c.do(s)
 		s.calm()
 		if !c.ends {
-			s.progress(2)
+			if s.rows == 0 { // a bounded source may have come to its end, and the job with it
+				s.progress(2)
+			}
 			s.drain()
 		}
 		stop()
