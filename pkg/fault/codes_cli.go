@@ -12,6 +12,7 @@ const (
 	CLISpecDiffers  Code = "WEIR-CLI-008" // a job of this name runs with another spec
 	CLIWrongPhase   Code = "WEIR-CLI-009" // the job's phase does not allow this command
 	CLIRefused      Code = "WEIR-CLI-010" // the server refused the request
+	CLIInterrupted  Code = "WEIR-CLI-011" // the command was interrupted before it was done
 )
 
 func cliCodes() []Entry {
@@ -65,6 +66,11 @@ func cliCodes() []Entry {
 			Code: CLIRefused, Name: "REFUSED", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the server refused the request",
 			Remedy: "Read the reason, then repeat the command.",
+		},
+		{
+			Code: CLIInterrupted, Name: "INTERRUPTED", Class: Permanent, Exit: ExitInterrupt,
+			Title:  "the command was interrupted before it was done",
+			Remedy: "What it had asked for goes on without it: `weir job list` and `weir status <job>` show how far it is.",
 		},
 	}
 }

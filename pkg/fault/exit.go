@@ -13,8 +13,8 @@ const (
 	ExitEnvironment = 3   // cannot reach something, or a right is missing
 	ExitVerify      = 4   // a verification failed
 	ExitTimeout     = 5   // a wait ran out of time
-	ExitInterrupt   = 130 // forced by a second SIGINT
-	ExitTerminate   = 143 // forced by a second SIGTERM
+	ExitInterrupt   = 130 // a command that SIGINT interrupted, a service that a second one forced
+	ExitTerminate   = 143 // the same by SIGTERM
 )
 
 // ExitCode returns the exit code of a command that ends with err: 0 for nil, the code's own for an [Error], 5 for a bare

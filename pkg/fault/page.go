@@ -49,7 +49,7 @@ const pageIntro = "Every error that a person can meet has a stable code, and the
 	"| bug | ends the attempt; the job restarts from its last durable epoch |\n\n" +
 	"| exit code | meaning |\n| --- | --- |\n" +
 	"| 0 | done |\n| 1 | internal error |\n| 2 | bad request or configuration |\n| 3 | environment: cannot reach something, or a right is missing |\n" +
-	"| 4 | a verification failed |\n| 5 | a wait ran out of time |\n| 130, 143 | stopped by a second signal |\n\n" +
+	"| 4 | a verification failed |\n| 5 | a wait ran out of time |\n| 130, 143 | stopped by a signal: a command by the first, a service by the second |\n\n" +
 	"A word in `<angle brackets>` stands for a name which the error itself fills in.\n"
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -7,11 +7,15 @@ import (
 	"os/signal"
 	"syscall"
 
+	"weir.dev/weir/pkg/app"
 	"weir.dev/weir/services/weir"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	// Services take signals for themselves: a second one is theirs.
+	ctx, stop := app.Signals(context.Background(), signals, func(int) {})
 	code := weir.Main(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)

@@ -2,11 +2,16 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"weir.dev/weir/pkg/app"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/services/weir/internal/control"
 )
@@ -107,6 +112,20 @@ func TestABoundedGeneratorFinishes(t *testing.T) {
 	}
 	if rows != 500 {
 		t.Errorf("finished with %d rows", rows)
+	}
+}
+
+// A wait that a person breaks off ends with the signal's exit code, not with that of a time-out.
+func TestAnInterruptedWait(t *testing.T) {
+	t.Parallel()
+	w := startMesh(t)
+	w.ok(t, "job", "submit", specFile(t, "endless", "rate: 10"))
+	for signal, want := range map[os.Signal]int{os.Interrupt: 130, syscall.SIGTERM: 143} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(300*time.Millisecond, func() { cancel(app.Stopped{Signal: signal}) })
+		var out, errs bytes.Buffer
+		code := Run(ctx, []string{"status", "endless", "--wait-for", "finished", "--json", "--nats", w.url}, Std{Out: &out, Err: &errs})
+		wantError(t, result{code: code, out: out.String(), err: errs.String()}, want, fault.CLIInterrupted)
 	}
 }
 

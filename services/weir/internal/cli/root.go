@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir.dev/weir/pkg/app"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/services/weir/internal/datadir"
 )
@@ -45,11 +46,18 @@ func Run(ctx context.Context, args []string, std Std) int {
 	if code, ok := errors.AsType[exited](err); ok {
 		return int(code)
 	}
+	stop, stopped := errors.AsType[app.Stopped](context.Cause(ctx))
+	if stopped && (errors.Is(err, context.Canceled) || errors.Is(err, app.ErrStopped)) {
+		err = fault.New(fault.CLIInterrupted, usedCommand(root, args), stop.Signal.String())
+	}
 	if _, ok := errors.AsType[*fault.Error](err); !ok && isUsage(err) {
 		err = fault.Wrap(err, fault.CLIUsage, strings.Join(args, " "), err.Error(), "command", usedCommand(root, args))
 	}
 	// A command line that cannot be parsed has not set its flags.
 	output{w: std.Err, json: s.json || slices.Contains(args, "--json")}.fail(err)
+	if stopped {
+		return stop.ExitCode()
+	}
 	return fault.ExitCode(err)
 }
 

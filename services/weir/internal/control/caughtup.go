@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"weir.dev/weir/pkg/epoch"
-	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/position"
@@ -69,7 +68,7 @@ func (c *Client) heads(ctx context.Context, name string) (map[plan.SubtaskID]pos
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fault.Wrap(ctx.Err(), fault.CLIWaitTimeout, name, last, "job", name)
+			return nil, waited(ctx, name, last)
 		case <-tick.C:
 		}
 	}

@@ -54,7 +54,7 @@ func (c *Client) Head(ctx context.Context, name string) (*job.Head, error) {
 }
 
 // Await follows a job's head until done says so. The head may be nil. A context that ends first is
-// [fault.CLIWaitTimeout] with the newest phase and reason.
+// [fault.CLIWaitTimeout] with the newest phase and reason when it ran out of time, and its cause when it was cancelled.
 func (c *Client) Await(ctx context.Context, name string, done func(*job.Head) (bool, error)) (*job.Head, error) {
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -77,7 +77,7 @@ func (c *Client) Await(ctx context.Context, name string, done func(*job.Head) (b
 			if last != nil {
 				why = fmt.Sprintf("the job is %s (%s %s)", last.Phase, last.Reason.Code, last.Reason.Text)
 			}
-			return last, fault.Wrap(ctx.Err(), fault.CLIWaitTimeout, name, why, "job", name)
+			return last, waited(ctx, name, why)
 		case <-tick.C:
 		case _, open := <-w.Updates():
 			if !open {
@@ -86,6 +86,14 @@ func (c *Client) Await(ctx context.Context, name string, done func(*job.Head) (b
 			}
 		}
 	}
+}
+
+// waited is the error of a wait whose ctx has ended.
+func waited(ctx context.Context, name, why string) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return context.Cause(ctx)
+	}
+	return fault.Wrap(ctx.Err(), fault.CLIWaitTimeout, name, why, "job", name)
 }
 
 // request makes the id by which the leader quotes an intent.
