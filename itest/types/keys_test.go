@@ -42,7 +42,18 @@ func (k key) literal(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", "''") + "'::" + k.sqlType
 }
 
-func keyed() []string {
+// keys are those of the path.
+func (p path) keys() []key {
+	var chosen []key
+	for _, k := range keys {
+		if !p.binary || hasBinary(k.sqlType) {
+			chosen = append(chosen, k)
+		}
+	}
+	return chosen
+}
+
+func keyed(keys []key) []string {
 	var tables []string
 	for _, k := range keys {
 		tables = append(tables, "m.k_"+k.name)
@@ -50,26 +61,26 @@ func keyed() []string {
 	return tables
 }
 
-var keyTables, keyChanges = func() (tables, changes string) {
-	for i, table := range keyed() {
+// keySQL makes the tables, and what happens to their rows. Each statement is a transaction, so that epochs may end between.
+func keySQL(keys []key) (tables, changes string) {
+	for i, table := range keyed(keys) {
 		k := keys[i]
 		tables += fmt.Sprintf("CREATE TABLE %s (k %s PRIMARY KEY, v int, big text);\nALTER TABLE %[1]s ALTER big SET STORAGE EXTERNAL;\n", table, k.sqlType)
 		values := []string{k.a, k.b, k.c}
 		if k.c == "" {
 			values = values[:2]
 		}
-		// Each in a transaction of its own, so that epochs may end between them.
 		for n, v := range values {
 			changes += fmt.Sprintf("INSERT INTO %s VALUES (%s, %d, repeat('x', 3000)); COMMIT;\n", table, k.literal(v), n)
 		}
-		last := k.literal(values[len(values)-1])
+		second, last := k.literal(values[1]), k.literal(values[len(values)-1])
 		changes += fmt.Sprintf("UPDATE %s SET v = v + 10; COMMIT;\n", table)
 		changes += fmt.Sprintf("DELETE FROM %s WHERE k = %s; COMMIT;\n", table, last)
-		changes += fmt.Sprintf("UPDATE %s SET k = %s WHERE k = %s; COMMIT;\n", table, last, k.literal(values[1]))
-		changes += fmt.Sprintf("INSERT INTO %s VALUES (%s, 99, NULL) ON CONFLICT DO NOTHING; COMMIT;\n", table, k.literal(values[1]))
+		changes += fmt.Sprintf("UPDATE %s SET k = %s WHERE k = %s; COMMIT;\n", table, last, second)
+		changes += fmt.Sprintf("INSERT INTO %s VALUES (%s, 99, NULL) ON CONFLICT DO NOTHING; COMMIT;\n", table, second)
 	}
 	return tables, changes
-}()
+}
 
 // Values out of line that an update does not touch are not sent: O42, for every type that is stored so.
 const toastTables = `

@@ -2,6 +2,7 @@ package types
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -210,6 +211,35 @@ var matrix = []family{
 		{"cube", q("(1, 2),(3, 4)")},
 		{"isbn13", q("978-0-393-04002-9")},
 	}},
+}
+
+// binaryTypes are the types whose binary form is read, without parameters; so are the arrays of all of them.
+var binaryTypes = []string{
+	"smallint", "integer", "int", "bigint", "oid", "real", "double precision", "float8", "numeric", "boolean", "bool",
+	"text", "varchar", "char", "bpchar", "name", "bytea", "xml", "json", "jsonb", "uuid", "refcursor", "date", "time",
+	"timestamp", "timestamptz", "one.mood", "two.mood", `m."odd Type"`, "m.price", "m.code", "m.ints", "citext",
+}
+
+func hasBinary(sqlType string) bool {
+	name := strings.TrimSuffix(sqlType, "[]")
+	if at := strings.IndexByte(name, '('); at > 0 {
+		name = name[:at]
+	}
+	return slices.Contains(binaryTypes, name) && sqlType != "m.ints[]"
+}
+
+// families are those of the path.
+func (p path) families() []family {
+	var chosen []family
+	for _, f := range matrix {
+		if p.binary {
+			f.columns = slices.DeleteFunc(slices.Clone(f.columns), func(c column) bool { return !hasBinary(c.sqlType) })
+		}
+		if len(f.columns) > 0 {
+			chosen = append(chosen, f)
+		}
+	}
+	return chosen
 }
 
 // table is the name of the family's table.
