@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/task"
 )
 
 // Why a node is not ready.
@@ -30,6 +31,15 @@ type condition struct {
 	until, read time.Time
 	// failed are subtasks that ended with an error in an attempt that has not been replaced, by job.
 	failed map[string]failure
+	// stuck are committers whose targets take nothing.
+	stuck []stuck
+}
+
+// stuck is a committer that waits for its target.
+type stuck struct {
+	job     string
+	subtask plan.SubtaskID
+	task.Wait
 }
 
 // failure is the first subtask of an attempt that failed, and the code or class of its error, never its text.
@@ -129,12 +139,38 @@ func (c *condition) checkSubtasks() error {
 	return errors.New(strings.Join(all, "; "))
 }
 
+// wait notes which committers wait for their targets now.
+func (c *condition) wait(all []stuck) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stuck = all
+}
+
+// checkTargets fails when a target has taken nothing for three leases: the process lives, and nothing arrives. A shorter
+// pause is what repeating is for.
+func (c *condition) checkTargets(now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []string
+	for _, s := range c.stuck {
+		if age := now.Sub(s.Since); age > 3*c.lease {
+			all = append(all, fmt.Sprintf("job %s: %s waits for its target for %s with %s", s.job, s.subtask, age.Round(time.Second), s.Code))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.Sort(all)
+	return errors.New(strings.Join(all, "; "))
+}
+
 // register adds the conditions of readiness of this node; name tells the services of one process apart.
 func (c *condition) register(name string, add func(name string, check func() error) (remove func())) (remove func()) {
 	removes := []func(){
 		add(name+" lease", func() error { return c.checkLease(time.Now()) }),
 		add(name+" heads", func() error { return c.checkHeads(time.Now()) }),
 		add(name+" subtasks", c.checkSubtasks),
+		add(name+" targets", func() error { return c.checkTargets(time.Now()) }),
 	}
 	return func() {
 		for _, r := range removes {

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/task"
 )
 
 const lease = 3 * time.Second
@@ -47,6 +49,30 @@ func TestLeaseAndHeadsMakeANodeReady(t *testing.T) {
 	c.leased(time.Time{})
 	if left := c.leaseLeft(now); left != 0 || c.checkLease(now) == nil {
 		t.Errorf("lost: %s left", left)
+	}
+}
+
+func TestTargetThatTakesNothing(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(100, 0)
+	c := newCondition(lease)
+	if err := c.checkTargets(now); err != nil {
+		t.Errorf("nothing waits: %v", err)
+	}
+	c.wait([]stuck{
+		{"shop", plan.SubtaskID{Vertex: plan.CommitterOf("out")}, task.Wait{Code: fault.SinkUnreachable, Since: now}},
+		{"other", plan.SubtaskID{Vertex: plan.CommitterOf("out")}, task.Wait{Code: fault.SinkBusy, Since: now.Add(time.Hour)}},
+	})
+	if err := c.checkTargets(now.Add(3 * lease)); err != nil {
+		t.Errorf("a pause that repeating is for: %v", err)
+	}
+	err := c.checkTargets(now.Add(time.Minute))
+	if err == nil || err.Error() != "job shop: out_commit-0 waits for its target for 1m0s with WEIR-SINK-001" {
+		t.Errorf("after a minute: %v", err)
+	}
+	c.wait(nil)
+	if err := c.checkTargets(now.Add(time.Hour)); err != nil {
+		t.Errorf("it takes commits again: %v", err)
 	}
 }
 
@@ -100,7 +126,7 @@ func TestConditionsHaveTheNameOfTheirService(t *testing.T) {
 			red = append(red, name)
 		}
 	}
-	if got := strings.Join(red, ", "); got != "sink heads, sink lease" || len(checks) != 3 {
+	if got := strings.Join(red, ", "); got != "sink heads, sink lease" || len(checks) != 4 {
 		t.Errorf("%d checks, red: %s", len(checks), got)
 	}
 	remove()

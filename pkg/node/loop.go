@@ -68,6 +68,7 @@ func (n *node) run(ctx context.Context) {
 		case <-tick.C:
 			n.reread(ctx)
 			n.publish(ctx)
+			n.health.wait(n.stuck())
 		case <-back:
 			n.log.InfoContext(ctx, "connection is back: heads are read and facts told again")
 			n.reread(ctx)
@@ -177,8 +178,22 @@ func (n *node) see(ctx context.Context, name string, v job.View) {
 	}
 }
 
+// stuck lists the committers that wait for their targets.
+func (n *node) stuck() []stuck {
+	var all []stuck
+	for name, s := range n.jobs {
+		for _, t := range s.subtasks {
+			if w, ok := t.Waiting(); ok {
+				all = append(all, stuck{job: name, subtask: t.ID(), Wait: w})
+			}
+		}
+	}
+	return all
+}
+
 // end stops every subtask and waits for them, but not for ever.
 func (n *node) end(ctx context.Context) {
+	n.health.wait(nil)
 	for _, s := range n.jobs {
 		s.stop(ctx, context.Cause(ctx))
 	}

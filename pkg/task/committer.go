@@ -176,6 +176,7 @@ func (k *committer) persist(ctx context.Context, committed epoch.ID, op func(con
 		err := op(ctx)
 		if err == nil {
 			if !since.IsZero() {
+				s.waiting.Store(nil)
 				s.cfg.Board.Close(envelope.Committed)
 			}
 			return nil
@@ -187,6 +188,7 @@ func (k *committer) persist(ctx context.Context, committed epoch.ID, op func(con
 			since = time.Now().UTC()
 			s.cfg.Logger.WarnContext(ctx, "commit is being retried", telemetry.KeyError, err)
 		}
+		s.waiting.Store(&Wait{Code: fault.CodeOf(err), Since: since})
 		s.counters.Retries.Add(1)
 		s.meters.retry(ctx)
 		s.trouble(committed, err, since)

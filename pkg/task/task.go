@@ -75,6 +75,8 @@ type Subtask struct {
 	report atomic.Pointer[func() report.Envelope]
 	seq    atomic.Uint64
 	meters *meters
+	// waiting is what Waiting returns; nil while all is well.
+	waiting atomic.Pointer[Wait]
 
 	// What follows belongs to the loop.
 	gate   *Gate
@@ -117,6 +119,20 @@ func (s *Subtask) Counters() *Counters { return &s.counters }
 
 // Obey hands over what the head record wants now. It does not wait.
 func (s *Subtask) Obey(o Orders) { s.box.order(o) }
+
+// Wait is what a subtask waits for outside: the code of the newest error, and since when nothing else has come.
+type Wait struct {
+	Code  fault.Code
+	Since time.Time
+}
+
+// Waiting says that a committer's target takes nothing; ok is false while all is well. It never waits for the loop.
+func (s *Subtask) Waiting() (w Wait, ok bool) {
+	if p := s.waiting.Load(); p != nil {
+		return *p, true
+	}
+	return w, false
+}
 
 // Report is the latest progress of a reader or an enumerator; ok is false for other roles and before it is open. It
 // never waits for the loop.

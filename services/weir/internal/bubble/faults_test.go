@@ -3,6 +3,7 @@ package bubble
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,12 +153,23 @@ func TestSinkIsDownForAnHour(t *testing.T) {
 		m.node("n1", nil, "source", "sink")
 		m.submit(bounded)
 		h := m.await(committed(3))
+		if err := m.health.Err(); err != nil {
+			t.Errorf("not ready while all is well: %v", err)
+		}
 		m.target.SetDown(true)
 		<-time.After(time.Hour)
+		// Readiness is red when replication is dead, not only the process.
+		if err := m.health.Err(); err == nil || !strings.Contains(err.Error(), string(fault.SinkUnreachable)) {
+			t.Errorf("an hour without target: readiness is %v", err)
+		}
 		m.target.SetDown(false)
 		n := m.await("the end", func(n *job.Head) bool { return n.Phase == job.Finished })
 		if n.Fence != h.Fence {
 			t.Errorf("attempt %d became %d: %+v", h.Fence, n.Fence, n.Reason)
+		}
+		<-time.After(2 * time.Second)
+		if err := m.health.Err(); err != nil {
+			t.Errorf("not ready although the target is back: %v", err)
 		}
 		m.judge(n)
 	})

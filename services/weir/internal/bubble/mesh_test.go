@@ -41,6 +41,8 @@ type mesh struct {
 	sink   sink.Connector
 	spec   *spec.Job
 	log    *slog.Logger
+	// health takes the conditions of readiness of all nodes.
+	health *app.Health
 	work   sync.WaitGroup
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -54,6 +56,7 @@ func inBubble(t *testing.T, f func(m *mesh)) {
 			t: t, srv: meshtest.StartServer(t, meshtest.ServerOptions{}), target: &meshtest.Target{},
 			source: generator.Connector{},
 			log:    slog.New(slog.DiscardHandler),
+			health: app.NewHealth(),
 		}
 		m.sink = meshtest.LedgerSink{Target: m.target}
 		if os.Getenv("WEIR_TEST_LOG") != "" {
@@ -138,6 +141,7 @@ func (m *mesh) nodeOn(way *meshtest.Link, name string, between func(node.Mesh) n
 	cfg := node.Config{
 		Node: name, Lease: coordinator.Default().Lease.Std(), Lookup: config.OS(), Logger: m.log, Between: between,
 		Sources: map[string]source.Connector{}, Sinks: map[string]sink.Connector{},
+		Service: name, Check: func(name string, check func() error) func() { return m.health.Ready(name, check) },
 	}
 	for _, k := range kinds {
 		switch k {
