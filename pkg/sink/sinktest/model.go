@@ -19,6 +19,7 @@ type model struct {
 type modelTable struct {
 	current map[string]Row // upsert: by key
 	history []Row          // other modes
+	gone    Row            // upsert: the newest row that a delete has taken away
 }
 
 func newModel(mode spec.Mode) *model {
@@ -63,12 +64,17 @@ func (t *modelTable) upsert(r Row) {
 	case rows.OpTruncate:
 		clear(t.current)
 	case rows.OpDelete:
+		t.gone = t.current[key]
 		delete(t.current, key)
 	case rows.OpUpdateBefore:
 	case rows.OpRead, rows.OpInsert, rows.OpUpdateAfter:
+		was := t.current[key]
+		if op == rows.OpInsert {
+			was = t.gone
+		}
 		for name, cell := range r.Cells {
 			if cell == Absent {
-				r.Cells[name] = t.current[key].Cells[name]
+				r.Cells[name] = was.Cells[name]
 			}
 		}
 		t.current[key] = r
