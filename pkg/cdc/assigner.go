@@ -75,7 +75,8 @@ type Assigner struct {
 	credit   []uint64 // chunks that each reader wants
 	turn     int
 	settling bool    // Settle was asked
-	round    int     // for the how manieth time
+	ended    bool    // the readers were told
+	round    int     // how often
 	asking   TableID // the table whose bounds were asked
 	asked    bool
 	outbox   []Effect
@@ -194,6 +195,12 @@ func (a *Assigner) advance() {
 	if len(a.again) > 0 {
 		a.pause()
 	}
+	if a.Ended() && !a.ended {
+		a.ended = true
+		for i := range a.credit {
+			a.tell(i, endMessage{})
+		}
+	}
 }
 
 // copied reports whether nothing is left to read.
@@ -272,7 +279,7 @@ func (a *Assigner) Receive(reader int, payload []byte) error {
 		}
 	case pausedMessage:
 		a.paused(m.tables)
-	case readMessage, acceptMessage, marksMessage, followMessage, pauseMessage:
+	case readMessage, acceptMessage, marksMessage, followMessage, pauseMessage, endMessage:
 		return fmt.Errorf("%w: reader %d sent a message of the enumerator, kind %d", ErrMalformed, reader, m.kind())
 	}
 	return nil

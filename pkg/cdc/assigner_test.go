@@ -352,7 +352,7 @@ func TestModes(t *testing.T) {
 	}
 	only.share.Passed(7)
 	only.exchange()
-	if !only.a.Ended() {
+	if !only.a.Ended() || !only.share.Ended() || never.share.Ended() {
 		t.Error("only: not ended behind the catch-up")
 	}
 }

@@ -4,7 +4,7 @@ import "fmt"
 
 // message is what enumerator and readers tell each other. Its bytes are a kind and the fields.
 //
-//	enumerator -> reader: read, accept, marks, follow, pause        in band with the barriers
+//	enumerator -> reader: read, accept, marks, follow, pause, end   in band with the barriers
 //	reader -> enumerator: want, finish, halve, passed, paused       outside of alignment
 //
 //sumtype:decl
@@ -31,6 +31,8 @@ type (
 	}
 	// pauseMessage asks the reader of the log to stop and to empty tables at the sinks.
 	pauseMessage struct{ tables []pausing }
+	// endMessage says that nothing more is to come.
+	endMessage struct{}
 
 	// wantMessage asks for chunks.
 	wantMessage struct{ n uint64 }
@@ -78,6 +80,7 @@ const (
 	kindHalve
 	kindPassed
 	kindPaused
+	kindEnd
 )
 
 func (readMessage) kind() byte   { return kindRead }
@@ -85,6 +88,7 @@ func (acceptMessage) kind() byte { return kindAccept }
 func (marksMessage) kind() byte  { return kindMarks }
 func (followMessage) kind() byte { return kindFollow }
 func (pauseMessage) kind() byte  { return kindPause }
+func (endMessage) kind() byte    { return kindEnd }
 func (wantMessage) kind() byte   { return kindWant }
 func (finishMessage) kind() byte { return kindFinish }
 func (halveMessage) kind() byte  { return kindHalve }
@@ -116,6 +120,7 @@ func (m pauseMessage) write(w *writer) {
 		w.bool(t.truncate)
 	}
 }
+func (endMessage) write(*writer)        {}
 func (m wantMessage) write(w *writer)   { w.uint(m.n) }
 func (m finishMessage) write(w *writer) { w.report(m.report) }
 
@@ -191,6 +196,8 @@ func decodeMessage(data []byte) (message, error) {
 		m = passedMessage{tables: r.tables()}
 	case kindPaused:
 		m = pausedMessage{tables: r.tables()}
+	case kindEnd:
+		m = endMessage{}
 	default:
 		return nil, fmt.Errorf("%w: message of kind %d", ErrMalformed, k)
 	}

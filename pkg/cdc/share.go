@@ -21,6 +21,7 @@ type Share struct {
 	asked     bool // to pause
 	paused    bool
 	emptied   []TableID
+	ended     bool
 }
 
 // Work is a chunk to be read.
@@ -69,6 +70,8 @@ func (s *Share) Receive(payload []byte) error {
 		s.paused, s.emptied = false, nil
 	case pauseMessage:
 		s.toPause, s.asked = append(s.toPause, m.tables...), true
+	case endMessage:
+		s.ended = true
 	case wantMessage, finishMessage, halveMessage, passedMessage, pausedMessage:
 		return fmt.Errorf("%w: the enumerator sent a message of a reader, kind %d", ErrMalformed, m.kind())
 	}
@@ -86,6 +89,9 @@ func (s *Share) Next() (Work, bool) {
 	s.open = append(s.open, w)
 	return w, true
 }
+
+// Ended reports that nothing more is to come, in mode Only: the reader is drained when it has done what it has.
+func (s *Share) Ended() bool { return s.ended }
 
 // Waiting counts the chunks that Next would give.
 func (s *Share) Waiting() int { return len(s.waiting) }
