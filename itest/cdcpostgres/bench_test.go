@@ -138,7 +138,9 @@ func readAll(b *testing.B, pg *harness.Postgres, slot string) {
 		b.Fatal(err)
 	}
 	defer reader.Close()
-	if _, err := enum.Poll(ctx, direct{reader}, nil); err != nil {
+	woken := make(chan struct{}, 1)
+	woken <- struct{}{}
+	if _, err := enum.Poll(ctx, direct{reader}, woken); err != nil {
 		b.Fatal(err)
 	}
 	var out discard

@@ -125,10 +125,10 @@ type attempt struct {
 	reader source.Reader
 	cancel context.CancelFunc
 	done   sync.WaitGroup
-	wake   chan struct{}
+	enums  *half
+	reads  *half
 
 	mu      sync.Mutex
-	calls   []func() // to be run in the reader's loop, at a safe point
 	changed chan struct{}
 	rows    []change
 	batches int
@@ -158,7 +158,7 @@ func (j *job) open(ctx context.Context) (*attempt, error) {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a := &attempt{
-		job: j, enum: enum, reader: reader, cancel: cancel, wake: make(chan struct{}, 1),
+		job: j, enum: enum, reader: reader, cancel: cancel, enums: newHalf(), reads: newHalf(),
 		changed: make(chan struct{}), tables: map[string]*rows.Schema{},
 	}
 	a.done.Go(func() { a.runEnumerator(ctx) })
@@ -176,57 +176,82 @@ func (j *job) start(t *testing.T) *attempt {
 	return a
 }
 
+// half is one side of the source, in a loop of its own.
+type half struct {
+	wake  chan struct{}
+	mu    sync.Mutex
+	calls []func()
+}
+
+func newHalf() *half { return &half{wake: make(chan struct{}, 1)} }
+
+// post has f run in the half's loop, behind what was posted before.
+func (h *half) post(f func()) {
+	h.mu.Lock()
+	h.calls = append(h.calls, f)
+	h.mu.Unlock()
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// call posts f and waits for it.
+func (h *half) call(ctx context.Context, f func()) {
+	done := make(chan struct{})
+	h.post(func() { f(); close(done) })
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// settle runs what was posted.
+func (h *half) settle() {
+	select {
+	case <-h.wake:
+	default:
+	}
+	h.mu.Lock()
+	calls := h.calls
+	h.calls = nil
+	h.mu.Unlock()
+	for _, f := range calls {
+		f()
+	}
+}
+
 func (a *attempt) runEnumerator(ctx context.Context) {
 	for {
-		if _, err := a.enum.Poll(ctx, a, nil); err != nil {
+		a.enums.settle()
+		if _, err := a.enum.Poll(ctx, directory{a}, a.enums.wake); err != nil {
 			a.fail(err)
 			return
 		}
 	}
 }
 
-// Tell passes a message on to the reader, in its loop.
-func (a *attempt) Tell(ctx context.Context, _ int, payload []byte) error {
-	var err error
-	a.call(ctx, func() { err = a.reader.Receive(payload) })
-	return err
+// directory passes the enumerator's messages on to the reader.
+type directory struct{ *attempt }
+
+func (d directory) Tell(_ context.Context, _ int, payload []byte) error {
+	d.reads.post(func() {
+		if err := d.reader.Receive(payload); err != nil {
+			d.fail(err)
+		}
+	})
+	return nil
 }
 
 func (a *attempt) runReader(ctx context.Context) {
 	for {
-		select {
-		case <-a.wake:
-		default:
-		}
-		a.mu.Lock()
-		calls := a.calls
-		a.calls = nil
-		a.mu.Unlock()
-		for _, f := range calls {
-			f()
-		}
-		status, err := a.reader.Poll(ctx, output{a}, a.wake)
+		a.reads.settle()
+		status, err := a.reader.Poll(ctx, output{a}, a.reads.wake)
 		if err != nil || ctx.Err() != nil {
 			a.fail(err)
 			return
 		}
 		a.update(func() { a.status = status })
-	}
-}
-
-// call runs f in the reader's loop at a safe point and waits for it.
-func (a *attempt) call(ctx context.Context, f func()) {
-	done := make(chan struct{})
-	a.mu.Lock()
-	a.calls = append(a.calls, func() { f(); close(done) })
-	a.mu.Unlock()
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-	select {
-	case <-done:
-	case <-ctx.Done():
 	}
 }
 
@@ -281,7 +306,15 @@ func (o output) Emit(_ context.Context, b rows.Batch, _ position.Position) error
 	return nil
 }
 
-func (output) Tell(context.Context, []byte) error { return errors.New("the log reader tells nothing") }
+// Tell passes the reader's messages on to the enumerator.
+func (o output) Tell(_ context.Context, payload []byte) error {
+	o.enums.post(func() {
+		if err := o.enum.Receive(0, payload); err != nil {
+			o.fail(err)
+		}
+	})
+	return nil
+}
 
 // until waits until cond holds; it is asked after every change of the attempt.
 func (a *attempt) until(t *testing.T, what string, cond func() bool) {
@@ -341,23 +374,33 @@ func (a *attempt) takeEpoch(t *testing.T) source.Cut {
 	t.Helper()
 	a.job.epoch++
 	e := a.job.epoch
-	enum, err := a.enum.Snapshot(e)
-	if err != nil {
-		t.Fatal(err)
+	var enum, cut source.Cut
+	var errs [2]error
+	done := make(chan struct{})
+	a.enums.post(func() { // the barrier follows what the enumerator told before
+		enum, errs[0] = a.enum.Snapshot(e)
+		a.reads.post(func() {
+			cut, errs[1] = a.reader.Snapshot(e)
+			close(done)
+		})
+	})
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatal("no epoch")
 	}
-	var cut source.Cut
-	a.call(t.Context(), func() { cut, err = a.reader.Snapshot(e) })
-	if err != nil {
+	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
 	a.job.enum, a.job.reader = enum.State, cut.State
-	a.enum.Durable(e)
+	a.enums.post(func() { a.enum.Durable(e) })
 	return cut
 }
 
 func (a *attempt) confirm(t *testing.T, cut source.Cut) {
 	t.Helper()
-	a.call(t.Context(), func() { a.reader.Confirm(a.job.epoch, cut) })
+	a.enums.call(t.Context(), func() { a.enum.Confirm(a.job.epoch, source.Cut{}) })
+	a.reads.call(t.Context(), func() { a.reader.Confirm(a.job.epoch, cut) })
 }
 
 // stop ends the attempt as a crash would: nothing is confirmed, nothing released.

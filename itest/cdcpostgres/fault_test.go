@@ -135,10 +135,6 @@ func TestServerThatCannotBeRead(t *testing.T) {
 			j.source.Slot = "of_another_plugin"
 			return j.pg.Admin.Password
 		}},
-		{"snapshot mode", "WEIR-PG-027", "never", func(_ *testing.T, j *job) string {
-			j.source.Snapshot.Mode = spec.SnapshotInitial
-			return j.pg.Admin.Password
-		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -443,7 +443,7 @@ func TestDrain(t *testing.T) {
 	j.exec(t, "CREATE TABLE t (id int PRIMARY KEY)")
 	a := j.start(t)
 	j.exec(t, "INSERT INTO t SELECT generate_series(1, 5000)")
-	a.call(t.Context(), func() {
+	a.reads.call(t.Context(), func() {
 		if err := a.reader.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}

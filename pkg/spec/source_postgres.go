@@ -28,7 +28,7 @@ const (
 
 // Snapshot says how the first copy is made.
 type Snapshot struct {
-	Mode      SnapshotMode `yaml:"mode" enum:"never" later:"initial,only" default:"initial" doc:"initial: copy, then follow the log; never: follow the log from now on; only: copy, then finish."`
+	Mode      SnapshotMode `yaml:"mode" enum:"initial,never,only" default:"initial" doc:"initial: copy, then follow the log; never: follow the log from now on; only: copy, then finish."`
 	ChunkRows int          `yaml:"chunk_rows" default:"8192" min:"1" max:"10000000" doc:"Rows read by one query of the copy."`
 }
 

@@ -3,9 +3,11 @@ package cdcpostgres
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
+	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/source"
@@ -39,7 +41,11 @@ func (r *reader) message(ctx context.Context, out source.Output, b []byte) error
 		if err != nil {
 			return r.undecodable(err)
 		}
-		return r.undecodable(r.tracker.Commit(m.Final, m.End))
+		if err := r.tracker.Commit(m.Final, m.End); err != nil {
+			return r.undecodable(err)
+		}
+		r.passed()
+		return nil
 	case pgoutput.KindRelation:
 		return r.relation()
 	case pgoutput.KindTruncate:
@@ -98,16 +104,32 @@ func (r *reader) change(ctx context.Context, out source.Output, b []byte) error 
 	}
 	switch c.Kind {
 	case pgoutput.KindInsert:
-		err = r.emitRow(t, rows.OpInsert, c.New, nil)
+		err = r.insert(t, c.New)
 	case pgoutput.KindDelete:
-		err = r.emitRow(t, rows.OpDelete, c.Old, t.sent(c.OldKind))
+		err = r.delete(t, c)
 	default:
-		err = r.update(t, c)
+		err = r.update(ctx, out, t, c)
 	}
 	if err != nil {
 		return r.undecodable(err)
 	}
 	return r.grown(ctx, out, t, len(b))
+}
+
+func (r *reader) insert(t *table, cells []pgoutput.Cell) error {
+	counts, err := r.counts(t, cells)
+	if err != nil || !counts {
+		return err
+	}
+	return r.emitRow(t, rows.OpInsert, cells, nil)
+}
+
+func (r *reader) delete(t *table, c *pgoutput.Change) error {
+	counts, err := r.counts(t, c.Old)
+	if err != nil || !counts {
+		return err
+	}
+	return r.emitRow(t, rows.OpDelete, c.Old, t.sent(c.OldKind))
 }
 
 // sent lists the columns an old row carries; nil means all.
@@ -118,15 +140,15 @@ func (t *table) sent(oldKind byte) []int {
 	return nil
 }
 
-func (r *reader) update(t *table, c *pgoutput.Change) error {
+func (r *reader) update(ctx context.Context, out source.Output, t *table, c *pgoutput.Change) error {
 	u := core.Update(c, t.key)
 	if u.KeyChanged {
-		if err := r.emitRow(t, rows.OpDelete, c.Old, t.sent(c.OldKind)); err != nil {
-			return err
-		}
-		return r.emitRow(t, rows.OpInsert, c.New, nil)
+		return r.move(ctx, out, t, c)
 	}
-	if r.before {
+	if counts, err := r.counts(t, c.New); err != nil || !counts {
+		return err
+	}
+	if r.opened.source.Before {
 		// Without the old row at hand only its key is known, and that is the new row's.
 		old, only := c.New, t.key
 		if u.Whole {
@@ -137,6 +159,36 @@ func (r *reader) update(t *table, c *pgoutput.Change) error {
 		}
 	}
 	return r.emitRow(t, rows.OpUpdateAfter, c.New, nil)
+}
+
+// move applies a change of the key: two changes, each judged by its own key.
+func (r *reader) move(ctx context.Context, out source.Output, t *table, c *pgoutput.Change) error {
+	leaves, err := r.counts(t, c.Old)
+	if err != nil {
+		return err
+	}
+	comes, err := r.counts(t, c.New)
+	if err != nil {
+		return err
+	}
+	if comes && !leaves && unsent(c.New) {
+		// The row came out of a chunk that never had it into one that did not have it either: no sink has the values that
+		// the log leaves out.
+		return r.copyAgain(ctx, out, t)
+	}
+	if leaves {
+		if err := r.emitRow(t, rows.OpDelete, c.Old, t.sent(c.OldKind)); err != nil {
+			return err
+		}
+	}
+	if !comes {
+		return nil
+	}
+	return r.emitRow(t, rows.OpInsert, c.New, nil)
+}
+
+func unsent(cells []pgoutput.Cell) bool {
+	return slices.ContainsFunc(cells, func(c pgoutput.Cell) bool { return c.Kind == pgoutput.CellUnchanged })
 }
 
 // emitBefore adds the row before an update; columns outside only were not sent.
@@ -184,12 +236,37 @@ func (r *reader) truncate(ctx context.Context, out source.Output, b []byte) erro
 		if t == nil {
 			continue
 		}
-		t.builder.Truncate(r.meta(rows.OpTruncate))
-		if err := r.grown(ctx, out, t, 0); err != nil {
+		if err := r.empty(ctx, out, t); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// empty applies the truncate of one table.
+func (r *reader) empty(ctx context.Context, out source.Output, t *table) error {
+	if r.filter != nil {
+		_, xid, _ := r.tracker.Transaction()
+		switch t.filter.Truncate(xid) {
+		case cdc.Drop, cdc.Locate:
+			return nil
+		case cdc.Again:
+			return r.copyAgain(ctx, out, t)
+		case cdc.Emit:
+		}
+	}
+	t.builder.Truncate(r.meta(rows.OpTruncate))
+	return r.grown(ctx, out, t, 0)
+}
+
+// copyAgain empties a table and stops the log, until the table has been copied anew.
+func (r *reader) copyAgain(ctx context.Context, out source.Output, t *table) error {
+	r.cfg.Logger.WarnContext(ctx, "table is copied anew: a change in the log cannot be told from the rows that were copied",
+		slog.String("table", string(t.id())))
+	t.builder.Truncate(r.meta(rows.OpTruncate))
+	r.paused = true
+	r.share.Paused(cdc.TableID(t.relation.OID))
+	return r.grown(ctx, out, t, 0)
 }
 
 // table finds the table of a row and binds it when this is its first; nil when the table is not captured.
@@ -214,6 +291,9 @@ func (r *reader) table(ctx context.Context, out source.Output, oid uint32) (*tab
 	r.retired = r.retired[:0]
 	bound, err := r.bind(t.described)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.sieve(bound); err != nil {
 		return nil, err
 	}
 	r.tables[oid] = bound

@@ -61,9 +61,6 @@ func (Connector) OpenEnumerator(ctx context.Context, cfg source.Config) (source.
 	if err != nil {
 		return nil, err
 	}
-	if o.source.Snapshot.Mode != spec.SnapshotNever {
-		return nil, fault.New(fault.PGSnapshotMode, o.where+".snapshot.mode", fmt.Sprintf("snapshot mode %q", o.source.Snapshot.Mode))
-	}
 	conn, err := o.target.SQL(ctx)
 	if err != nil {
 		return nil, err
@@ -76,17 +73,11 @@ func (Connector) OpenEnumerator(ctx context.Context, cfg source.Config) (source.
 	return startEnumerator(ctx, &s), nil
 }
 
-// OpenReader proves that the server can be reached. The log is opened when the enumerator assigns it.
+// OpenReader proves that the server can be reached. What is read, the enumerator says; its state is restored there too.
 func (c Connector) OpenReader(ctx context.Context, cfg source.Config) (source.Reader, error) {
 	o, err := open(cfg)
 	if err != nil {
 		return nil, err
-	}
-	var restored *readerState
-	if len(cfg.Restore) > 0 {
-		if restored, err = decodeReaderState(cfg.Restore, o.where); err != nil {
-			return nil, err
-		}
 	}
 	conn, err := o.target.SQL(ctx)
 	if err != nil {
@@ -100,7 +91,7 @@ func (c Connector) OpenReader(ctx context.Context, cfg source.Config) (source.Re
 		m = none()
 	}
 	p := newProgress(m.of(cfg.Job, cfg.Source.Name))
-	return newReader(cfg, o.where, o.source.Before, restored, startLink(ctx, o.target, cfg.Logger, p), p), nil
+	return newReader(cfg, o, startLink(ctx, o.target, cfg.Logger, p), p), nil
 }
 
 // Release drops the slots and the publication that this life of the job made. Readers of this life that are still

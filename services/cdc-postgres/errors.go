@@ -8,9 +8,6 @@ import (
 	"weir.dev/weir/services/cdc-postgres/internal/catalog"
 )
 
-// logReader is the reader that has the log.
-const logReader = 0
-
 // noIdentity reports tables of which PostgreSQL would refuse updates and deletes once they are published.
 func noIdentity(where string, tables []*catalog.Table) error {
 	var bad []string

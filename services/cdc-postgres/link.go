@@ -30,8 +30,9 @@ var errAsText = errors.New("the log must be read in text form")
 
 // request asks the link for a session.
 type request struct {
-	from core.Position
-	text bool
+	number int
+	from   core.Position
+	text   bool
 }
 
 // link is a reader's side towards the server. One goroutine receives, one sends status messages on a timer of its own,
@@ -41,16 +42,18 @@ type link struct {
 	log      *slog.Logger
 	queue    *queue
 	progress *progress
-	requests chan request
+	requests chan struct{} // holds a token when there is a request
 	kick     chan struct{} // wakes the status goroutine
 	end      *drainEnd
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 
-	assignment *assignment // set before the first request, then only read
+	source *enumeratorState // set before the first request, then only read
 
 	mu       sync.Mutex
 	feedback core.Feedback
+	request  *request           // to be served next
+	replace  context.CancelFunc // ends the present session
 }
 
 // startLink begins to serve requests; it stops at close.
@@ -58,15 +61,33 @@ func startLink(ctx context.Context, target *pgrepl.Target, log *slog.Logger, p *
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l := &link{
 		target: target, log: log, queue: newQueue(queueBytes), progress: p,
-		requests: make(chan request, 1), kick: make(chan struct{}, 1), end: newDrainEnd(), cancel: cancel,
+		requests: make(chan struct{}, 1), replace: func() {}, kick: make(chan struct{}, 1), end: newDrainEnd(), cancel: cancel,
 	}
 	l.done.Go(func() { l.serve(ctx) })
 	return l
 }
 
-func (l *link) assign(a *assignment) {
-	l.assignment = a
-	l.requests <- request{from: a.position()}
+// open begins to read the log of a source from a position, in place of what is being read. What arrives carries the number.
+// text asks for the text form of every value.
+func (l *link) open(number int, s *enumeratorState, from core.Position, text bool) {
+	l.mu.Lock()
+	if l.source == nil {
+		l.source = s
+	}
+	l.request = &request{number: number, from: from, text: text}
+	l.replace()
+	l.mu.Unlock()
+	token(l.requests)
+}
+
+// take returns what is to be read, and a context for its session.
+func (l *link) take(ctx context.Context) (*request, context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	req := l.request
+	l.request, l.replace = nil, cancel
+	return req, ctx
 }
 
 func (l *link) drain() {
@@ -77,8 +98,6 @@ func (l *link) drain() {
 // drained reports whether everything before the end of a drain lies before at.
 func (l *link) drained(at core.Position) bool { return l.end.reached(at) }
 
-func (l *link) restart(from core.Position) { l.requests <- request{from: from, text: true} }
-
 // serve runs one session after the other. Any end but that for the text form is the end of the reader: it goes on with
 // the next attempt, from the last durable epoch.
 func (l *link) serve(ctx context.Context) {
@@ -87,19 +106,26 @@ func (l *link) serve(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case req := <-l.requests:
-			if !observing {
-				observing = true
-				l.done.Go(func() { l.observe(ctx) })
-			}
-			err := l.session(ctx, req)
-			if errors.Is(err, errAsText) {
-				err = l.queue.push(ctx, item{asText: true})
-			}
-			if err != nil {
-				l.queue.fail(err)
-				return
-			}
+		case <-l.requests:
+		}
+		req, session := l.take(ctx)
+		if req == nil {
+			continue
+		}
+		if !observing {
+			observing = true
+			l.done.Go(func() { l.observe(ctx) })
+		}
+		err := l.session(session, *req)
+		if session.Err() != nil && ctx.Err() == nil {
+			continue // replaced by another
+		}
+		if errors.Is(err, errAsText) {
+			err = l.queue.push(ctx, item{session: req.number, asText: true})
+		}
+		if err != nil {
+			l.queue.fail(err)
+			return
 		}
 	}
 }
@@ -113,7 +139,7 @@ func (l *link) session(ctx context.Context, req request) error {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	a := l.assignment
+	a := l.source
 	if err := l.begin(ctx, conn, a, req); err != nil {
 		return err
 	}
@@ -146,7 +172,7 @@ func (l *link) session(ctx context.Context, req request) error {
 		<-ctx.Done()
 		_ = stream.Close() // ends a Receive
 	})
-	err = l.receive(ctx, conn, stream, book)
+	err = l.receive(ctx, conn, stream, book, req.number)
 	cancel()
 	tasks.Wait()
 	if statusErr != nil {
@@ -157,7 +183,7 @@ func (l *link) session(ctx context.Context, req request) error {
 
 // begin checks that the slot still holds everything from the position on, and starts what may be confirmed from what
 // the slot has confirmed itself.
-func (l *link) begin(ctx context.Context, conn *pgx.Conn, a *assignment, req request) error {
+func (l *link) begin(ctx context.Context, conn *pgx.Conn, a *enumeratorState, req request) error {
 	slot, err := checkSlot(ctx, conn, l.target, a.Slot, req.from)
 	if err != nil {
 		return err
@@ -171,14 +197,14 @@ func (l *link) begin(ctx context.Context, conn *pgx.Conn, a *assignment, req req
 }
 
 // receive moves the log into the queue.
-func (l *link) receive(ctx context.Context, conn *pgx.Conn, stream *pgrepl.Stream, book *book) error {
+func (l *link) receive(ctx context.Context, conn *pgx.Conn, stream *pgrepl.Stream, book *book, number int) error {
 	for {
 		chunk, err := stream.Receive()
 		if err != nil {
 			return err
 		}
 		l.progress.metrics.arrived(ctx, len(chunk.Data))
-		it := item{chunk: chunk}
+		it := item{session: number, chunk: chunk}
 		for _, at := range chunk.Relations {
 			d, err := book.describe(ctx, conn, chunk.Message(at))
 			if errors.Is(err, errAsText) {

@@ -7,6 +7,7 @@ import (
 
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/source"
+	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/cdc-postgres/internal/catalog"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
 	"weir.dev/weir/services/cdc-postgres/internal/pgoutput"
@@ -103,8 +104,8 @@ func newTestReader(tb testing.TB, from core.Position, cfg source.Config) *reader
 	}
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	p := newProgress(none())
-	l := &link{queue: newQueue(queueBytes), progress: p, end: newDrainEnd(), requests: make(chan request, 1), kick: make(chan struct{}, 1)}
-	r := newReader(cfg, "sources.db", false, nil, l, p)
+	l := &link{queue: newQueue(queueBytes), progress: p, end: newDrainEnd(), requests: make(chan struct{}, 1), replace: func() {}, kick: make(chan struct{}, 1)}
+	r := newReader(cfg, &opened{cfg: cfg, source: new(spec.PostgresSource), where: "sources.db"}, l, p)
 	r.tracker = core.NewTracker(from)
 	p.start(from)
 	return r

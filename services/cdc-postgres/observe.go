@@ -52,7 +52,7 @@ func (o *observer) look(ctx context.Context) error {
 		return err
 	}
 	l := o.link
-	head, err := l.target.Head(ctx, o.conn, l.assignment.Slot)
+	head, err := l.target.Head(ctx, o.conn, l.source.Slot)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 // connectorName is how reports call this source.
 const connectorName = "postgres"
 
-// logSplit is how reports call the reader's only split.
+// logSplit is how reports call the log.
 const logSplit = "log"
 
 // tableCounter counts the rows of one table.
@@ -31,7 +31,9 @@ type progress struct {
 	metrics *metrics
 
 	mu         sync.Mutex
-	assigned   bool
+	phase      report.Lifecycle
+	active     string // the split being read
+	assigned   bool   // the log is
 	restored   core.Position
 	consumed   core.Position
 	lastChange time.Time
@@ -45,12 +47,28 @@ type progress struct {
 	slotOK   bool
 }
 
-func newProgress(m *metrics) *progress { return &progress{metrics: m, lastEvent: rows.NoTs} }
+func newProgress(m *metrics) *progress {
+	return &progress{metrics: m, phase: report.Snapshot, lastEvent: rows.NoTs}
+}
+
+// split says what is being read.
+func (p *progress) split(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.active = id
+}
+
+// lifecycle says where the reader of the log is.
+func (p *progress) lifecycle(l report.Lifecycle) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.phase = l
+}
 
 func (p *progress) start(from core.Position) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.assigned, p.restored, p.consumed = true, from, from
+	p.assigned, p.active, p.restored, p.consumed = true, logSplit, from, from
 }
 
 func (p *progress) table(id rows.TableID) *tableCounter {
@@ -72,7 +90,9 @@ func (p *progress) emitted(ctx context.Context, c *tableCounter, n int, ts int64
 	defer p.mu.Unlock()
 	c.rows += uint64(n)
 	p.rows += uint64(n)
-	p.lastEvent = ts
+	if ts != rows.NoTs {
+		p.lastEvent = ts
+	}
 }
 
 // consume says that everything before at has been emitted.
@@ -105,12 +125,17 @@ func (p *progress) observe(ctx context.Context, h pgrepl.Head) {
 func (p *progress) report() report.Reader {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := report.Reader{Connector: connectorName, Lifecycle: report.Unknown, Rows: report.ExactOf(p.rows)}
+	r := report.Reader{Connector: connectorName, Lifecycle: p.phase, Rows: report.ExactOf(p.rows)}
+	if p.active != "" {
+		r.ActiveSplit = report.ExactOf(p.active)
+	}
+	for _, c := range p.tables {
+		r.Tables = append(r.Tables, report.Table{Name: string(c.id), Lifecycle: p.phase, Rows: report.ExactOf(c.rows)})
+	}
+	slices.SortFunc(r.Tables, func(a, b report.Table) int { return strings.Compare(a.Name, b.Name) })
 	if !p.assigned {
 		return r
 	}
-	r.Lifecycle = report.Incremental
-	r.ActiveSplit = report.ExactOf(logSplit)
 	r.Restored = report.ExactOf[position.Position](p.restored.Public())
 	r.Consumed = report.ExactOf(p.consumed.Public())
 	if !p.lastChange.IsZero() {
@@ -125,9 +150,5 @@ func (p *progress) report() report.Reader {
 	if p.slotOK {
 		r.RetainedBytes = report.BestEffortOf(p.retained)
 	}
-	for _, c := range p.tables {
-		r.Tables = append(r.Tables, report.Table{Name: string(c.id), Lifecycle: report.Incremental, Rows: report.ExactOf(c.rows)})
-	}
-	slices.SortFunc(r.Tables, func(a, b report.Table) int { return strings.Compare(a.Name, b.Name) })
 	return r
 }

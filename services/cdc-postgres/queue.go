@@ -9,8 +9,11 @@ import (
 
 // item is one step of the log as it arrived: a chunk with the tables its Relation messages describe, in order.
 type item struct {
-	chunk  pgrepl.Chunk
-	tables []*described
+	session int // of the link, that received it
+	chunk   pgrepl.Chunk
+	tables  []*described
+	// located has, for each change of a table whose keys only the server can order, the numbers of the chunks they lie in.
+	located []int32
 	// asText says that nothing follows: the log must be sent again from the reader's position in the text format.
 	asText bool
 }

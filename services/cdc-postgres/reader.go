@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"time"
 
+	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
@@ -25,101 +25,137 @@ import (
 // linger is how long a row waits for others to share its batch.
 const linger = 5 * time.Millisecond
 
-// reader is the log split: it turns the log into batches, in the loop that calls it. Everything that talks to the
-// server is in its link.
+// reader copies chunks and, being the reader of the log, turns the log into batches, in the loop that calls it. Everything
+// that talks to the server is in its copier and its link.
 type reader struct {
-	where    string
-	before   bool
+	*opened
 	batch    int64 // target size of a batch, in bytes
 	look     int   // bytes on the wire after which the size of a builder is asked
 	cutLimit int   // changes after which a transaction may be cut; 0 never
-	log      *slog.Logger
 	link     *link
 	progress *progress
 
-	restored *readerState // until the log is assigned
-	tracker  *core.Tracker
-	schemas  map[rows.TableID]schemaVersion
-	tables   map[uint32]*table // by OID, as described on this connection
-	retired  []*table          // bound before their table was described anew; their rows go first
-	pending  []*table          // tables with rows in their builders
-	seq      uint64
-	input    bool
-	idle     bool // another reader has the log
-	stopped  bool // the end of a drain is passed
+	source *enumeratorState // nil until the enumerator has said what is read
+	share  *cdc.Share
+	copier *copier
+	ready  *copied // a chunk to be emitted
+	over   bool    // no chunk will follow
 
+	tracker *core.Tracker                     // nil until the log was handed over
+	filter  *cdc.Filter[uint32, position.LSN] // nil when every change of the log counts
+	only    bool                              // the log ends with the catch-up
+	paused  bool                              // the log stands still while tables are copied anew
+	reopen  bool                              // the log is to be read in another form, from a place between two transactions
+	schemas map[rows.TableID]schemaVersion
+	tables  map[uint32]*table // by OID, as described on this connection
+	retired []*table          // bound before their table was described anew; their rows go first
+	pending []*table          // tables with rows in their builders
+	seq     uint64
+	input   bool
+	stopped bool // the end of a drain is passed
+
+	session   int // of the link; items of earlier ones are not looked at
 	present   pgrepl.Chunk
 	data      []byte // the rest of the present chunk
 	described []*described
+	located   []int32
 	row       pgoutput.Change
 	masked    []pgoutput.Cell
+	key       keyBuffer
 }
 
-func newReader(cfg source.Config, where string, before bool, restored *readerState, l *link, p *progress) *reader {
+// ahead is how many chunks are at a reader: one being emitted or waiting to be, one being read.
+const ahead = 2
+
+func newReader(cfg source.Config, o *opened, l *link, p *progress) *reader {
 	return &reader{
-		where: where, before: before, batch: cfg.Batch, look: int(max(cfg.Batch/8, 1024)), cutLimit: cfg.MaxTransactionRows,
-		log: cfg.Logger, link: l, progress: p, restored: restored, idle: cfg.Subtask.Index != logReader,
+		opened: o, batch: cfg.Batch, look: int(max(cfg.Batch/8, 1024)), cutLimit: cfg.MaxTransactionRows,
+		link: l, progress: p, share: cdc.NewShare(ahead),
 		schemas: make(map[rows.TableID]schemaVersion), tables: make(map[uint32]*table),
 	}
 }
 
-// Receive takes the assignment of the log. The connection is opened elsewhere; Poll sees what it yields.
+// Receive takes what the enumerator says: what is read, chunks, the log. Connections are opened elsewhere; Poll sees what
+// they yield.
 func (r *reader) Receive(payload []byte) error {
-	a, err := decodeState(payload, r.where, func(a *assignment) int { return a.Version })
-	if err != nil {
-		return err
+	if len(payload) == 0 {
+		return fmt.Errorf("receive from the enumerator: an empty message: %w", fault.Bug)
 	}
-	if r.tracker != nil {
-		return fmt.Errorf("receive assignment: the log is already being read: %w", fault.Bug)
+	switch kind := payload[0]; {
+	case kind == tellSource && r.source == nil:
+		s, err := decodeEnumeratorState(payload[1:], r.where)
+		if err != nil {
+			return err
+		}
+		r.source = s
+		r.copier = startCopier(r.target, r.cfg.Logger, s.Tables)
+		return nil
+	case kind == tellCopy && r.source != nil:
+		if err := r.share.Receive(payload[1:]); err != nil {
+			return fault.Wrap(err, fault.SrcPosition, r.where, err.Error())
+		}
+		if split, ok := r.share.Follow(); ok {
+			return r.follow(split)
+		}
+		return nil
+	case kind == tellOver:
+		r.over = true
+		return nil
 	}
-	if r.restored != nil { // the same as in the assignment, unless the readers were counted anew
-		a.Log = r.restored
-	}
-	if a.Log != nil {
-		maps.Copy(r.schemas, a.Log.Schemas)
-	}
-	from := a.position()
-	r.tracker = core.NewTracker(from)
-	r.progress.start(from)
-	r.link.assign(a)
-	return nil
+	return fmt.Errorf("receive from the enumerator: message %q out of place: %w", payload[0], fault.Bug)
 }
 
-// Poll emits what has arrived. It returns at a safe point: between transactions, or inside one that has grown past the
-// limit; never with rows left in a builder.
+// Poll emits what has arrived. It returns at a safe point: between chunks, between transactions, or inside one that has
+// grown past the limit; never with rows left in a builder.
 func (r *reader) Poll(ctx context.Context, out source.Output, wake <-chan struct{}) (source.Status, error) {
+	if err := r.heed(ctx, out); err != nil {
+		return source.Status{}, err
+	}
 	for {
-		if err := r.chunk(ctx, out, wake); err != nil {
-			return source.Status{}, err
+		if done, err := r.copy(ctx, out); err != nil || done {
+			return r.ended(ctx, out, err)
 		}
-		if len(r.data) > 0 || (r.safe() && woken(wake)) {
-			return r.rest(ctx, out)
-		}
-		more, err := r.next()
-		if err != nil {
-			return source.Status{}, err
-		}
-		if more {
-			if err := r.flushOld(ctx, out); err != nil {
-				return source.Status{}, err
+		if r.tracker != nil && !r.paused {
+			done, err := r.advance(ctx, out, wake)
+			if err != nil || done {
+				return r.ended(ctx, out, err)
 			}
-			continue
-		}
-		if r.tracker != nil && len(r.pending) == 0 && r.safe() && r.progress.moved(r.tracker.Position()) {
-			return r.rest(ctx, out)
+			if len(r.data) > 0 {
+				continue
+			}
 		}
 		done, err := r.wait(ctx, out, wake)
-		if err != nil {
-			return source.Status{}, err
-		}
-		if done {
-			return r.rest(ctx, out)
+		if err != nil || done {
+			return r.ended(ctx, out, err)
 		}
 	}
+}
+
+// advance applies what has arrived of the log. done says that Poll is to return; otherwise more is at hand when data is
+// left, and nothing is when none is.
+func (r *reader) advance(ctx context.Context, out source.Output, wake <-chan struct{}) (done bool, err error) {
+	if err := r.chunk(ctx, out, wake); err != nil {
+		return false, err
+	}
+	if r.reopen {
+		r.reopen = false
+		r.again(false)
+	}
+	if r.paused || len(r.data) > 0 || (r.safe() && woken(wake)) {
+		return true, nil
+	}
+	more, err := r.next()
+	if err != nil {
+		return false, err
+	}
+	if more {
+		return false, r.flushOld(ctx, out)
+	}
+	return len(r.pending) == 0 && r.safe() && r.progress.moved(r.tracker.Position()), nil
 }
 
 // safe reports whether a barrier may pass here.
-func (r *reader) safe() bool { return r.tracker == nil || r.tracker.Cut(r.cutLimit) }
+func (r *reader) safe() bool { return r.tracker == nil || r.paused || r.tracker.Cut(r.cutLimit) }
 
 // woken asks without waiting whether the caller wants Poll to return. It takes nothing out of a buffered channel.
 func woken(wake <-chan struct{}) bool {
@@ -134,40 +170,71 @@ func woken(wake <-chan struct{}) bool {
 	}
 }
 
-// rest ends a Poll: rows in builders leave, so that the position covers exactly what was emitted.
-func (r *reader) rest(ctx context.Context, out source.Output) (source.Status, error) {
+// ended ends a Poll: rows in builders leave, so that the position covers exactly what was emitted, and the enumerator hears
+// of it.
+func (r *reader) ended(ctx context.Context, out source.Output, err error) (source.Status, error) {
+	if err != nil {
+		return source.Status{}, err
+	}
 	if err := r.flushAll(ctx, out); err != nil {
 		return source.Status{}, err
 	}
-	s := source.Status{Input: r.input, Drained: r.idle && r.link.end.asked()}
+	for _, m := range r.share.Outbox() {
+		if err := out.Tell(ctx, m); err != nil {
+			return source.Status{}, fmt.Errorf("tell the enumerator: %w", err)
+		}
+	}
+	s := source.Status{Input: r.input, Drained: r.over && !r.share.Following()}
 	if r.tracker != nil {
 		at := r.tracker.Position()
 		r.progress.consume(at)
-		s.Drained = r.link.drained(at)
+		s.Drained = r.link.drained(at) || (r.only && r.filter == nil)
 	}
 	return s, nil
 }
 
 // next takes the next item from the link.
 func (r *reader) next() (bool, error) {
-	it, ok, err := r.link.queue.pop()
-	if err != nil || !ok {
-		return false, err
+	for {
+		it, ok, err := r.link.queue.pop()
+		if err != nil || !ok {
+			return false, err
+		}
+		if it.session != r.session {
+			it.chunk.Release()
+			continue
+		}
+		r.present.Release() // rows were copied into builders
+		r.present, r.data, r.described, r.located = it.chunk, it.chunk.Data, it.tables, it.located
+		if it.asText {
+			r.cfg.Logger.Info("log read again in text form", slog.String("position", r.tracker.Position().Public().String()))
+			r.again(true)
+		}
+		return true, nil
 	}
-	r.present.Release() // rows were copied into builders
-	r.present, r.data, r.described = it.chunk, it.chunk.Data, it.tables
-	if it.asText {
-		r.log.Info("log read again in text form", slog.String("position", r.tracker.Position().Public().String()))
-		r.tracker.Rewind()
-		r.link.restart(r.tracker.Position())
-	}
-	return true, nil
+}
+
+// again reads the log anew from where the reader is.
+func (r *reader) again(text bool) {
+	r.present.Release()
+	r.present, r.data, r.described, r.located = pgrepl.Chunk{}, nil, nil, nil
+	r.tracker.Rewind()
+	r.session++
+	r.link.open(r.session, r.source, r.tracker.Position(), text)
 }
 
 // wait blocks until there is something to do. done says that Poll is to return.
 func (r *reader) wait(ctx context.Context, out source.Output, wake <-chan struct{}) (done bool, err error) {
 	if !r.safe() {
 		wake = nil
+	}
+	arrived := r.link.queue.ready
+	if r.paused || r.tracker == nil {
+		arrived = nil
+	}
+	var chunk <-chan *copied
+	if r.copier != nil {
+		chunk = r.copier.done
 	}
 	var late <-chan time.Time
 	if len(r.pending) > 0 {
@@ -176,7 +243,9 @@ func (r *reader) wait(ctx context.Context, out source.Output, wake <-chan struct
 		late = timer.C
 	}
 	select {
-	case <-r.link.queue.ready:
+	case <-arrived:
+		return false, nil
+	case r.ready = <-chunk:
 		return false, nil
 	case <-late:
 		return false, r.flushOld(ctx, out)
@@ -196,6 +265,9 @@ func (r *reader) chunk(ctx context.Context, out source.Output, wake <-chan struc
 			r.data = nil
 			return nil
 		}
+		if r.paused || r.reopen {
+			return nil
+		}
 		n := int(binary.BigEndian.Uint32(r.data[1:])) + 1 // the link cuts at whole messages
 		body := r.data[5:n]
 		r.data = r.data[n:]
@@ -212,6 +284,7 @@ func (r *reader) chunk(ctx context.Context, out source.Output, wake <-chan struc
 			if err := r.undecodable(r.tracker.Keepalive(at)); err != nil {
 				return err
 			}
+			r.passed()
 		default:
 			return r.undecodable(errors.New("unknown message of the replication protocol"))
 		}
@@ -259,8 +332,11 @@ func (r *reader) flush(ctx context.Context, out source.Output, t *table) error {
 	if err != nil {
 		return r.undecodable(err)
 	}
-	at := r.tracker.Position()
-	if err := out.Emit(ctx, *b, at.Public()); err != nil {
+	var at position.Position // none for the rows of a chunk
+	if r.tracker != nil {
+		at = r.tracker.Position().Public()
+	}
+	if err := out.Emit(ctx, *b, at); err != nil {
 		return fmt.Errorf("emit rows of %s: %w", t.id(), err)
 	}
 	r.input = true
@@ -268,24 +344,22 @@ func (r *reader) flush(ctx context.Context, out source.Output, t *table) error {
 	return nil
 }
 
-// Snapshot returns the position between everything emitted and everything to come.
+// Snapshot returns the reader's part of the copy and, of the reader of the log, the position between everything emitted
+// and everything to come.
 func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
-	s := r.restored
-	if r.tracker != nil {
-		s = &readerState{Version: stateVersion, Position: r.tracker.Position(), Schemas: r.schemas}
-	}
 	r.input = false
-	if s == nil { // the log was not handed out yet: the enumerator's state says where it begins
-		return source.Cut{}, nil
-	}
 	if len(r.pending) > 0 {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: rows in builders: %w", e, fault.Bug)
 	}
-	state, err := json.Marshal(s)
+	if r.tracker == nil { // the log was not handed over yet: the enumerator's state says where it begins
+		return source.Cut{State: r.share.State(nil)}, nil
+	}
+	at := r.tracker.Position()
+	log, err := json.Marshal(readerState{Version: stateVersion, Position: at, Schemas: r.schemas})
 	if err != nil {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: %w", e, err)
 	}
-	return source.Cut{State: state, Position: s.Position.Public(), Torn: s.Position.IsTorn()}, nil
+	return source.Cut{State: r.share.State(log), Position: at.Public(), Torn: at.IsTorn()}, nil
 }
 
 // Confirm lets the server forget what lies before a committed epoch.
@@ -296,7 +370,7 @@ func (r *reader) Confirm(_ epoch.ID, cut source.Cut) {
 	p, err := core.ParsePosition(cut.Position)
 	if err != nil {
 		// Not confirming is always safe; the server keeps more than it needs to.
-		r.log.Error("confirmed position is not readable", telemetry.Err(err))
+		r.cfg.Logger.Error("confirmed position is not readable", telemetry.Err(err))
 		return
 	}
 	r.link.committed(p)
@@ -312,4 +386,9 @@ func (r *reader) Drain(context.Context) error {
 func (r *reader) Report() report.Reader { return r.progress.report() }
 
 // Close ends the connections.
-func (r *reader) Close() error { return r.link.close() }
+func (r *reader) Close() error {
+	if r.copier != nil {
+		r.copier.close()
+	}
+	return r.link.close()
+}

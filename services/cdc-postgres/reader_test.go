@@ -98,11 +98,14 @@ func snapshot(t *testing.T, r *reader) core.Position {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := decodeReaderState(cut.State, "")
+	if cut.Position.IsZero() {
+		return core.Position{}
+	}
+	p, err := core.ParsePosition(cut.Position)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.Position
+	return p
 }
 
 // readable is a wake channel with a token in it.
@@ -211,7 +214,7 @@ func TestUpdates(t *testing.T) {
 		"whole row without a key": {false, [][]byte{tuple('O', "1", "a"), tuple('N', "2", "b")}, true, "update_after(2b)"},
 	} {
 		r := newTestReader(t, core.Position{End: 50}, source.Config{})
-		r.before = c.before
+		r.opened.source.Before = c.before
 		identity := pgoutput.IdentityDefault
 		if c.full {
 			identity = pgoutput.IdentityFull
@@ -286,7 +289,7 @@ func TestDrainEndsBetweenTransactions(t *testing.T) {
 	}
 }
 
-// Another reader of the job has nothing to do and is drained as soon as it is asked.
+// A reader without the log is drained when the enumerator has no more chunks for it.
 func TestReaderWithoutTheLog(t *testing.T) {
 	t.Parallel()
 	cfg := source.Config{}
@@ -296,13 +299,19 @@ func TestReaderWithoutTheLog(t *testing.T) {
 	if s := poll(t, r, &kept{}, readable()); s.Drained || s.Input {
 		t.Errorf("status is %+v", s)
 	}
-	if cut, err := r.Snapshot(epoch.ID(1)); err != nil || cut.State != nil {
+	if cut, err := r.Snapshot(epoch.ID(1)); err != nil || !cut.Position.IsZero() {
 		t.Errorf("cut is %+v, %v", cut, err)
 	}
 	if err := r.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if s := poll(t, r, &kept{}, nil); !s.Drained {
+	if s := poll(t, r, &kept{}, readable()); s.Drained {
+		t.Error("drained although chunks may follow")
+	}
+	if err := r.Receive([]byte{tellOver}); err != nil {
+		t.Fatal(err)
+	}
+	if s := poll(t, r, &kept{}, readable()); !s.Drained {
 		t.Error("not drained")
 	}
 }

@@ -8,8 +8,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/cdc-postgres/internal/catalog"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
@@ -24,7 +26,7 @@ type setup struct {
 
 	restored bool
 	state    enumeratorState
-	log      *readerState // where the reader left off
+	assigner *cdc.Assigner
 	skipped  []skippedTable
 }
 
@@ -55,10 +57,10 @@ func (s *setup) restore(ctx context.Context) error {
 		return err
 	}
 	s.restored, s.state = true, *state
-	if s.log, err = findLog(s.cfg.Parts, s.where); err != nil {
+	log, err := s.resume()
+	if err != nil {
 		return err
 	}
-	a := assignment{enumeratorState: s.state, Log: s.log}
 	if s.server.System.Identifier != state.System.Identifier {
 		return systemChanged(s.where, state.System, s.server.System)
 	}
@@ -66,7 +68,7 @@ func (s *setup) restore(ctx context.Context) error {
 		return fault.New(fault.PGSystemChanged, s.where, fmt.Sprintf("the database %q was made again (oid %d, was %d)",
 			s.target.Database(), s.server.DatabaseOID, state.Database), "where", s.where)
 	}
-	slot, err := checkSlot(ctx, s.conn, s.target, state.Slot, a.position())
+	slot, err := checkSlot(ctx, s.conn, s.target, state.Slot, state.position(log))
 	if err != nil {
 		return err
 	}
@@ -92,14 +94,58 @@ func (s *setup) create(ctx context.Context) error {
 		Version: stateVersion, Slot: s.source.Slot, Publication: s.source.Publication,
 		System: s.server.System, Database: s.server.DatabaseOID,
 	}
-	for _, t := range tables {
-		s.state.Tables = append(s.state.Tables, capturedTable{TableName: t.Name, OID: t.OID})
+	if s.state.Tables, err = s.capture(ctx, tables); err != nil {
+		return err
 	}
+	s.assigner = cdc.NewAssigner(s.copyConfig(), s.tasks())
 	if err := s.publication(ctx, tables); err != nil {
 		return err
 	}
 	s.state.Start, err = s.slot(ctx)
 	return err
+}
+
+// resume goes on with the copy of a durable epoch, and returns where the log was; nil when it was not begun.
+func (s *setup) resume() (*readerState, error) {
+	bad := func(err error) (*readerState, error) {
+		return nil, fault.Wrap(err, fault.SrcPosition, s.where, "the saved state of the copy is not readable")
+	}
+	head, segments, err := cdc.OpenInline(s.state.Copy)
+	if err != nil {
+		return bad(err)
+	}
+	if s.assigner, err = cdc.RestoreAssigner(s.copyConfig(), head, segments, s.cfg.Parts); err != nil {
+		return bad(err)
+	}
+	s.assigner.Tables(s.tasks())
+	if log := s.assigner.Log(); log != nil {
+		return decodeReaderState(log, s.where)
+	}
+	return nil, nil
+}
+
+func (s *setup) copyConfig() cdc.Config {
+	return cdc.Config{Mode: s.mode(), Readers: s.cfg.Readers, ChunkRows: int64(s.source.Snapshot.ChunkRows)}
+}
+
+// mode is whether the rows that exist before the log begins are copied.
+func (o *opened) mode() cdc.Mode {
+	switch o.source.Snapshot.Mode {
+	case spec.SnapshotNever:
+		return cdc.Never
+	case spec.SnapshotOnly:
+		return cdc.Only
+	case spec.SnapshotInitial:
+	}
+	return cdc.Initial
+}
+
+func (s *setup) tasks() []cdc.Table {
+	all := make([]cdc.Table, len(s.state.Tables))
+	for i := range s.state.Tables {
+		all[i] = s.state.Tables[i].task()
+	}
+	return all
 }
 
 // choose finds the tables that match and can be read.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/meshtest"
@@ -30,7 +31,7 @@ func TestLoopsAnswerWhileTheServerIsSilent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Receive(mustMarshal(assignment{enumeratorState: start})); err != nil {
+		if err := r.Receive(append([]byte{tellSource}, mustMarshal(start)...)); err != nil {
 			t.Fatal(err)
 		}
 		<-swallowed // the session that is to read the log hangs in a statement
@@ -49,7 +50,7 @@ func TestLoopsAnswerWhileTheServerIsSilent(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := &opened{cfg: cfg, source: cfg.Source.Config.(*spec.PostgresSource), target: target, where: "sources.db"}
-		e := startEnumerator(t.Context(), &setup{opened: o, state: start})
+		e := startEnumerator(t.Context(), &setup{opened: o, state: start, assigner: cdc.NewAssigner(cdc.Config{Mode: cdc.Never, Readers: 1}, nil)})
 		<-swallowed // the heartbeat hangs
 		answers(t, half{
 			poll: func(wake <-chan struct{}) (source.Status, error) {

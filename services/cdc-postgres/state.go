@@ -11,14 +11,8 @@ import (
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
 )
 
-// stateVersion is the version of both states and of the assignment. A reader of another version stops.
-const stateVersion = 1
-
-// capturedTable is a table as it was when the source was set up. A table that is dropped and made again has another OID.
-type capturedTable struct {
-	pgrepl.TableName
-	OID uint32 `json:"oid"`
-}
+// stateVersion is the version of both states. A reader of another version stops.
+const stateVersion = 2
 
 // enumeratorState is what an epoch keeps of the enumerator. From the first durable epoch on the slot it names is the
 // only one the job may read, and is never made again silently.
@@ -30,6 +24,8 @@ type enumeratorState struct {
 	System      pgrepl.System   `json:"system"`
 	Database    uint32          `json:"database"`
 	Tables      []capturedTable `json:"tables"`
+	// Copy is the state of the copy and, while no reader has it, of the log.
+	Copy []byte `json:"copy,omitempty"`
 }
 
 // schemaVersion is the last schema of a table that the reader has sent.
@@ -38,25 +34,19 @@ type schemaVersion struct {
 	Fingerprint string `json:"fingerprint"`
 }
 
-// readerState is what an epoch keeps of the reader that has the log.
+// readerState is where the log is, and what has been told of it.
 type readerState struct {
 	Version  int                            `json:"version"`
 	Position core.Position                  `json:"position"`
 	Schemas  map[rows.TableID]schemaVersion `json:"schemas"`
 }
 
-// assignment gives the log to a reader: the enumerator's state, and the reader state it goes on from, if any.
-type assignment struct {
-	enumeratorState
-	Log *readerState `json:"log,omitempty"`
-}
-
-// position is where the log is read from.
-func (a *assignment) position() core.Position {
-	if a.Log != nil {
-		return a.Log.Position
+// position is where a log is read from that has, or has not, been read before.
+func (s *enumeratorState) position(log *readerState) core.Position {
+	if log != nil {
+		return log.Position
 	}
-	return core.Position{End: a.Start}
+	return core.Position{End: s.Start}
 }
 
 func decodeState[T any](data []byte, where string, version func(*T) int) (*T, error) {
@@ -77,14 +67,4 @@ func decodeEnumeratorState(data []byte, where string) (*enumeratorState, error) 
 
 func decodeReaderState(data []byte, where string) (*readerState, error) {
 	return decodeState(data, where, func(s *readerState) int { return s.Version })
-}
-
-// findLog returns the state of the reader that had the log; nil when the log was not handed out yet.
-func findLog(parts [][]byte, where string) (*readerState, error) {
-	for _, p := range parts {
-		if len(p) > 0 {
-			return decodeReaderState(p, where)
-		}
-	}
-	return nil, nil
 }

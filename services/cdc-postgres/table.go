@@ -5,8 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/pgcodec"
+	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/services/cdc-postgres/internal/catalog"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
@@ -88,6 +90,12 @@ type table struct {
 	text    []pgcodec.Decoder
 	binary  []pgcodec.Decoder // nil where the format is text
 	counter *tableCounter
+
+	// While the log catches up with the copy: what of the table's changes counts, and how keys are written.
+	filter *cdc.TableFilter[uint32, position.LSN]
+	forms  []core.KeyForm
+	// located says that the link asks the server where the table's keys lie.
+	located bool
 
 	// Of the rows in the builder: their size on the wire since the last look at the builder, and when the first came.
 	unseen int

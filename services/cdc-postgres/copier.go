@@ -1,0 +1,344 @@
+package cdcpostgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/telemetry"
+	"weir.dev/weir/services/cdc-postgres/internal/catalog"
+	"weir.dev/weir/services/cdc-postgres/internal/core"
+	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
+	"weir.dev/weir/services/cdc-postgres/internal/scan"
+)
+
+const (
+	// firstVersion is the schema version of all copied rows.
+	firstVersion = 1
+	// copyTries bounds how often a chunk is read again when the connection breaks; nothing of it has been emitted.
+	copyTries = 5
+	copyPause = 200 * time.Millisecond
+	// keylessBytes bounds a table without a key, which has to be read by one statement and is held in memory.
+	keylessBytes = 256 << 20
+)
+
+// copier reads chunks, one after the other, for a reader that emits them. It runs SQL, so the reader's loop does not.
+type copier struct {
+	target *pgrepl.Target
+	log    *slog.Logger
+	tables map[cdc.TableID]*capturedTable
+	work   chan cdc.Work
+	done   chan *copied
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
+
+	conn  *pgx.Conn
+	plans map[cdc.TableID]*copyPlan
+}
+
+// copyPlan is a table bound for reading. The reader that emits uses the table; the copier only its plan's statement.
+type copyPlan struct {
+	*table
+	scan *scan.Plan
+}
+
+// copied is a chunk in memory, with its mark.
+type copied struct {
+	cdc.Work
+	plan *copyPlan
+	data []byte // rows: per cell its length plus one, 0 for null, and its bytes
+	rows uint64
+	mark *core.Mark
+	cut  cdc.Key // where the reader has to stop short of the chunk's end; nil when it was read whole
+	err  error
+}
+
+func startCopier(target *pgrepl.Target, log *slog.Logger, tables []capturedTable) *copier {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &copier{
+		target: target, log: log, tables: make(map[cdc.TableID]*capturedTable, len(tables)), cancel: cancel,
+		work: make(chan cdc.Work, 1), done: make(chan *copied, 1), plans: make(map[cdc.TableID]*copyPlan),
+	}
+	for i := range tables {
+		c.tables[tables[i].id()] = &tables[i]
+	}
+	c.ended.Go(func() { c.run(ctx) })
+	return c
+}
+
+func (c *copier) close() {
+	c.cancel()
+	c.ended.Wait()
+}
+
+func (c *copier) run(ctx context.Context) {
+	defer c.disconnect(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case w := <-c.work:
+			got := c.patiently(ctx, w)
+			select {
+			case c.done <- got:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (c *copier) disconnect(ctx context.Context) {
+	if c.conn != nil {
+		_ = c.conn.Close(context.WithoutCancel(ctx))
+		c.conn = nil
+	}
+}
+
+// patiently reads a chunk, over a new connection when the old one breaks.
+func (c *copier) patiently(ctx context.Context, w cdc.Work) *copied {
+	pause := copyPause
+	for try := 1; ; try++ {
+		got, err := c.read(ctx, w)
+		if err == nil {
+			return got
+		}
+		err = c.target.Fault(err)
+		c.disconnect(ctx)
+		if try == copyTries || ctx.Err() != nil || fault.ClassOf(err) != fault.Transient {
+			return &copied{Work: w, err: fmt.Errorf("copy chunk %s: %w", w.ChunkID, err)}
+		}
+		c.log.WarnContext(ctx, "chunk is read again", slog.String("chunk", w.String()), telemetry.Err(err))
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+			pause *= 2
+		}
+	}
+}
+
+// errFull ends a statement whose rows have become too many bytes.
+var errFull = errors.New("chunk is full")
+
+// read reads a chunk and its mark: the lock first, so that no change of the table falls between the snapshot and the rows;
+// then the snapshot, the rows in it, and an end of the log behind them.
+func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
+	t := c.tables[w.Table]
+	if t == nil {
+		return nil, fmt.Errorf("table %d is not captured: %w", w.Table, fault.Bug)
+	}
+	if err := c.connect(ctx); err != nil {
+		return nil, err
+	}
+	plan, err := c.plan(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	begun, err := c.conn.PgConn().Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE "+t.from()+
+		" IN ACCESS SHARE MODE; SELECT pg_current_snapshot()::text, "+fmt.Sprintf(columnsOf, fmt.Sprint(t.OID))).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	seen := begun[len(begun)-1].Rows[0]
+	if string(seen[1]) != t.Columns {
+		return nil, columnsChanged(c.target.Where(), t)
+	}
+	got := &copied{Work: w, plan: plan}
+	sql, params, formats, err := statement(t, plan.scan, w.Chunk)
+	if err != nil {
+		return nil, err
+	}
+	limit, width := cdc.DefaultChunkBytes, len(plan.columns)
+	if len(t.Key) == 0 {
+		limit = keylessBytes
+	}
+	_, err = scan.Query(ctx, c.conn.PgConn(), sql, params, formats, func(cells [][]byte) error {
+		if len(got.data) > limit && got.rows > 0 {
+			key, err := keyOf(t, cells[width:])
+			if err != nil {
+				return err
+			}
+			got.cut = key
+			return errFull
+		}
+		got.rows++
+		got.data = appendRow(got.data, cells[:width])
+		return nil
+	})
+	switch {
+	case errors.Is(err, errFull) && len(t.Key) == 0:
+		return nil, fault.New(fault.PGKeylessTooBig, c.target.Where(), fmt.Sprintf(
+			"table %s has more than %d MiB and no key to read it by in parts", t, keylessBytes>>20), "table", t.Sanitize(), "where", c.target.Where())
+	case errors.Is(err, errFull):
+		c.disconnect(ctx) // the statement cannot be ended otherwise
+		if err := c.connect(ctx); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, err
+	default:
+		if _, err := c.conn.Exec(ctx, "COMMIT"); err != nil {
+			return nil, err
+		}
+	}
+	var end string
+	if err := c.conn.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&end); err != nil {
+		return nil, err
+	}
+	lsn, err := position.ParseLSN(end)
+	if err != nil {
+		return nil, err
+	}
+	got.mark, err = core.NewMark(string(seen[0]), lsn)
+	return got, err
+}
+
+func (c *copier) connect(ctx context.Context) (err error) {
+	if c.conn == nil {
+		c.conn, err = c.target.SQL(ctx)
+	}
+	return err
+}
+
+// plan binds a table for reading, once.
+func (c *copier) plan(ctx context.Context, t *capturedTable) (*copyPlan, error) {
+	if p := c.plans[t.id()]; p != nil {
+		return p, nil
+	}
+	now, err := catalog.ByOID(ctx, c.conn, t.OID)
+	if err != nil {
+		return nil, err
+	}
+	if now == nil || now.Name != t.TableName {
+		return nil, columnsChanged(c.target.Where(), t)
+	}
+	types, err := typesOf(ctx, c.conn, []*catalog.Table{now})
+	if err != nil {
+		return nil, err
+	}
+	d := describe(relationOf(now), now, types, c.target.Where())
+	if d.err != nil {
+		return nil, d.err
+	}
+	bound, err := bind(d, firstVersion, c.target.Where())
+	if err != nil {
+		return nil, err
+	}
+	if bound.builder.Schema().Fingerprint().String() != t.Fingerprint {
+		return nil, columnsChanged(c.target.Where(), t)
+	}
+	p := &copyPlan{table: bound}
+	if p.scan, err = scan.Bind(bound.builder, d.codecs); err != nil {
+		return nil, fault.Wrap(err, fault.PGTypeUndecodable, c.target.Where(), err.Error())
+	}
+	c.plans[t.id()] = p
+	return p, nil
+}
+
+// statement selects the rows of a chunk in the order of the key, and behind the table's columns those of the key as text.
+func statement(t *capturedTable, plan *scan.Plan, chunk cdc.Chunk) (sql string, params [][]byte, formats []int16, err error) {
+	var b strings.Builder
+	b.WriteString("SELECT " + plan.List())
+	formats = plan.Formats()
+	for i, k := range t.Key {
+		// A name of its own, since ORDER BY looks among the results first.
+		fmt.Fprintf(&b, ", %s::text AS weir_key_%d", quoted(k.Name), i)
+		formats = append(formats, scan.FormatText)
+	}
+	if len(formats) == 0 {
+		b.WriteString(" ") // a table without columns has rows all the same
+	}
+	b.WriteString(" FROM " + t.from())
+	for i, bound := range []struct {
+		key cdc.Key
+		op  string
+	}{{chunk.Low, ">="}, {chunk.High, "<"}} {
+		if bound.key == nil {
+			continue
+		}
+		b.WriteString([]string{" WHERE ", " AND "}[min(i, len(params))])
+		if params, err = appendBound(&b, params, t, bound.op, bound.key); err != nil {
+			return "", nil, nil, err
+		}
+	}
+	if len(t.Key) > 0 {
+		b.WriteString(" ORDER BY " + keyList(t))
+	}
+	return b.String(), params, formats, nil
+}
+
+// appendBound writes a comparison of the key with a tuple, which the server does under the columns' own collations.
+func appendBound(b *strings.Builder, params [][]byte, t *capturedTable, op string, key cdc.Key) ([][]byte, error) {
+	if len(key) != len(t.Key) {
+		return nil, fmt.Errorf("a bound of %d cells for the %d key columns of table %s: %w", len(key), len(t.Key), t, fault.Bug)
+	}
+	holders := make([]string, len(key))
+	for i, cell := range key {
+		text, err := t.Key[i].Form.Text(cell)
+		if err != nil {
+			return nil, fmt.Errorf("bound of table %s: %w", t, err)
+		}
+		params = append(params, text)
+		holders[i] = fmt.Sprintf("$%d", len(params))
+	}
+	fmt.Fprintf(b, "(%s) %s (%s)", keyList(t), op, strings.Join(holders, ", "))
+	return params, nil
+}
+
+func keyList(t *capturedTable) string {
+	names := make([]string, len(t.Key))
+	for i, k := range t.Key {
+		names[i] = quoted(k.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// keyOf makes a key of the server's texts.
+func keyOf(t *capturedTable, texts [][]byte) (cdc.Key, error) {
+	key := make(cdc.Key, len(t.Key))
+	for i, k := range t.Key {
+		cell, err := k.Form.Cell([]byte{}, texts[i])
+		if err != nil {
+			return nil, fmt.Errorf("table %s, column %q: %w", t, k.Name, err)
+		}
+		key[i] = cell
+	}
+	return key, nil
+}
+
+func appendRow(dst []byte, cells [][]byte) []byte {
+	for _, c := range cells {
+		if c == nil {
+			dst = append(dst, 0)
+			continue
+		}
+		dst = binary.AppendUvarint(dst, uint64(len(c))+1)
+		dst = append(dst, c...)
+	}
+	return dst
+}
+
+// next takes the cells of the next row into row.
+func (c *copied) next(row [][]byte) {
+	for i := range row {
+		n, used := binary.Uvarint(c.data)
+		c.data = c.data[used:]
+		if n == 0 {
+			row[i] = nil
+			continue
+		}
+		row[i], c.data = c.data[:n-1:n-1], c.data[n-1:]
+	}
+}
