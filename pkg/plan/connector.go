@@ -11,15 +11,17 @@ const (
 	NotReplayable Replay = "NOT_REPLAYABLE"
 )
 
-// Level is what a sink can promise, best first. The values are those of the sink seam.
+// Level is what a sink can promise.
 type Level string
 
-// The levels.
+// The levels, best first.
 const (
+	// Transactional: staged rows and ledger become visible in one step.
 	Transactional Level = "TRANSACTIONAL"
-	Ordered       Level = "ORDERED"
-	Idempotent    Level = "IDEMPOTENT"
-	AppendOnly    Level = "APPEND_ONLY"
+	// Ordered: exactly once, but not epoch by epoch.
+	Ordered    Level = "ORDERED"
+	Idempotent Level = "IDEMPOTENT"
+	AppendOnly Level = "APPEND_ONLY"
 )
 
 // exact reports whether rows reach such a sink exactly once.

@@ -7,23 +7,22 @@ import (
 
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
 )
 
-// Level is what a sink can promise.
-type Level string
+// Level is what a sink can promise. Plans are checked against it before any connector is there.
+type Level = plan.Level
 
 // The levels, best first.
 const (
-	// Transactional: staged rows and ledger become visible in one step.
-	Transactional Level = "TRANSACTIONAL"
-	// Ordered: exactly once, but not epoch by epoch.
-	Ordered    Level = "ORDERED"
-	Idempotent Level = "IDEMPOTENT"
-	AppendOnly Level = "APPEND_ONLY"
+	Transactional = plan.Transactional
+	Ordered       = plan.Ordered
+	Idempotent    = plan.Idempotent
+	AppendOnly    = plan.AppendOnly
 )
 
 // Store keeps staged pieces on the bus. Pieces of attempts that died are collected by the leader.
