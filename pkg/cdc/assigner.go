@@ -175,6 +175,7 @@ func (a *Assigner) Effects() []Effect {
 	case stageRead:
 		a.ask()
 		a.assign()
+	default:
 	}
 	out := a.outbox
 	a.outbox = nil
@@ -222,7 +223,7 @@ func (a *Assigner) assign() {
 		a.queue = a.queue[1:]
 		a.running[w.chunk.ChunkID] = assigned{w, a.turn}
 		a.assigned++
-		a.tell(a.turn, readMessage{w.chunk, w.resume})
+		a.tell(a.turn, readMessage(w))
 	}
 }
 
@@ -249,6 +250,7 @@ func (a *Assigner) Committed(e epoch.ID) {
 		a.stage = stageFollow
 	case stageClear:
 		a.stage = stageSettle
+	default: // nothing waits
 	}
 }
 

@@ -143,6 +143,7 @@ func (t *TableFilter[E, P]) Judge(e E, key Key) Verdict {
 			return Drop
 		case byNone:
 			return Emit
+		case bySome:
 		}
 		return Locate
 	}
@@ -219,6 +220,7 @@ func (t *TableFilter[E, P]) Truncate(e E) Verdict {
 		return Drop
 	case byNone:
 		return Emit
+	case bySome:
 	}
 	return Again
 }

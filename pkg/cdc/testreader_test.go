@@ -320,6 +320,7 @@ func (r *testReader) judge(e event, c minidb.Change) error {
 			}
 			r.share.Paused(TableID(100 + c.Table))
 			r.paused = true
+		case Drop, Locate:
 		}
 	case c.Op == minidb.Insert:
 		if keep(c.New) {

@@ -130,7 +130,7 @@ func (r *fakeReader) work(ctx context.Context, out source.Output) (worked bool, 
 	if w, ok := r.share.Next(); ok {
 		return true, nil, r.selectChunk(w)
 	}
-	if r.at != nil && !r.paused && !(r.only && r.filter.Done()) {
+	if r.at != nil && !r.paused && (!r.only || !r.filter.Done()) {
 		var txn *minidb.Txn
 		if changed, err = r.look(func(db *minidb.DB) {
 			if r.at.End < len(db.Log) {
