@@ -117,7 +117,7 @@ func (r *reader) change(ctx context.Context, out source.Output, b []byte) error 
 }
 
 func (r *reader) insert(t *table, cells []pgoutput.Cell) error {
-	counts, err := r.counts(t, cells)
+	counts, err := r.counts(t, cells, newKey)
 	if err != nil || !counts {
 		return err
 	}
@@ -125,7 +125,7 @@ func (r *reader) insert(t *table, cells []pgoutput.Cell) error {
 }
 
 func (r *reader) delete(t *table, c *pgoutput.Change) error {
-	counts, err := r.counts(t, c.Old)
+	counts, err := r.counts(t, c.Old, oldKey)
 	if err != nil || !counts {
 		return err
 	}
@@ -145,7 +145,7 @@ func (r *reader) update(ctx context.Context, out source.Output, t *table, c *pgo
 	if u.KeyChanged {
 		return r.move(ctx, out, t, c)
 	}
-	if counts, err := r.counts(t, c.New); err != nil || !counts {
+	if counts, err := r.counts(t, c.New, newKey); err != nil || !counts {
 		return err
 	}
 	if r.opened.source.Before {
@@ -163,11 +163,11 @@ func (r *reader) update(ctx context.Context, out source.Output, t *table, c *pgo
 
 // move applies a change of the key: two changes, each judged by its own key.
 func (r *reader) move(ctx context.Context, out source.Output, t *table, c *pgoutput.Change) error {
-	leaves, err := r.counts(t, c.Old)
+	leaves, err := r.counts(t, c.Old, oldKey)
 	if err != nil {
 		return err
 	}
-	comes, err := r.counts(t, c.New)
+	comes, err := r.counts(t, c.New, newKey)
 	if err != nil {
 		return err
 	}

@@ -126,7 +126,12 @@ func (r *reader) follow(split *cdc.LogSplit) error {
 		}
 	}
 	r.passedAt(r.tracker.Position().End)
-	r.paused, r.reopen = false, false
+	r.paused, r.reopen, r.locator = false, false, nil
+	if r.filter != nil {
+		if r.locator, err = newLocator(split, r.source.Tables); err != nil {
+			return fault.Wrap(err, fault.SrcPosition, r.where, err.Error())
+		}
+	}
 	r.again(r.filter != nil)
 	return nil
 }
@@ -195,8 +200,16 @@ type keyBuffer struct {
 	ends []int
 }
 
+// keyHalf is which of a change's rows a key is from.
+type keyHalf bool
+
+const (
+	oldKey keyHalf = false
+	newKey keyHalf = true
+)
+
 // counts judges a change of the row with the key in cells: whether the copy does not have it.
-func (r *reader) counts(t *table, cells []pgoutput.Cell) (bool, error) {
+func (r *reader) counts(t *table, cells []pgoutput.Cell, half keyHalf) (bool, error) {
 	if r.filter == nil {
 		return true, nil
 	}
@@ -205,18 +218,29 @@ func (r *reader) counts(t *table, cells []pgoutput.Cell) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	at := int32(-1)
-	if t.located && len(r.located) > 0 {
-		at, r.located = r.located[0], r.located[1:]
-	}
 	v := t.filter.Judge(xid, key)
 	if v == cdc.Locate {
-		if at < 0 {
+		at := r.place.new
+		if half == oldKey {
+			at = r.place.old
+		}
+		if at == unlocated {
 			return false, fmt.Errorf("table %s: a key that was not located: %w", t.id(), fault.Bug)
 		}
 		v = t.filter.JudgeAt(xid, int(at))
 	}
 	return v == cdc.Emit, nil
+}
+
+// find takes what was located for the message at an offset of the chunk.
+func (r *reader) find(at int) {
+	for len(r.located) > 0 && r.located[0].at < at {
+		r.located = r.located[1:]
+	}
+	r.place = located{old: unlocated, new: unlocated}
+	if len(r.located) > 0 && r.located[0].at == at {
+		r.place = r.located[0]
+	}
 }
 
 // keyOf is the key of a row in the log, valid until the next one. The log is read in text form while it catches up.
@@ -256,7 +280,7 @@ func (r *reader) passedAt(at position.LSN) {
 		r.progress.lifecycle(report.CatchUp)
 		return
 	}
-	r.filter = nil
+	r.filter, r.locator = nil, nil
 	r.progress.lifecycle(report.Incremental)
 	if r.only {
 		r.stopped = true

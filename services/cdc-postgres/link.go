@@ -32,7 +32,8 @@ var errAsText = errors.New("the log must be read in text form")
 type request struct {
 	number int
 	from   core.Position
-	text   bool
+	text   bool     // ask for the text form of every value
+	locate *locator // nil when no key has to be located
 }
 
 // link is a reader's side towards the server. One goroutine receives, one sends status messages on a timer of its own,
@@ -67,14 +68,13 @@ func startLink(ctx context.Context, target *pgrepl.Target, log *slog.Logger, p *
 	return l
 }
 
-// open begins to read the log of a source from a position, in place of what is being read. What arrives carries the number.
-// text asks for the text form of every value.
-func (l *link) open(number int, s *enumeratorState, from core.Position, text bool) {
+// open begins to read the log of a source from a position, in place of what is being read. What arrives carries the request's number.
+func (l *link) open(s *enumeratorState, req request) {
 	l.mu.Lock()
 	if l.source == nil {
 		l.source = s
 	}
-	l.request = &request{number: number, from: from, text: text}
+	l.request = &req
 	l.replace()
 	l.mu.Unlock()
 	token(l.requests)
@@ -172,7 +172,7 @@ func (l *link) session(ctx context.Context, req request) error {
 		<-ctx.Done()
 		_ = stream.Close() // ends a Receive
 	})
-	err = l.receive(ctx, conn, stream, book, req.number)
+	err = l.receive(ctx, conn, stream, book, req)
 	cancel()
 	tasks.Wait()
 	if statusErr != nil {
@@ -197,14 +197,14 @@ func (l *link) begin(ctx context.Context, conn *pgx.Conn, a *enumeratorState, re
 }
 
 // receive moves the log into the queue.
-func (l *link) receive(ctx context.Context, conn *pgx.Conn, stream *pgrepl.Stream, book *book, number int) error {
+func (l *link) receive(ctx context.Context, conn *pgx.Conn, stream *pgrepl.Stream, book *book, req request) error {
 	for {
 		chunk, err := stream.Receive()
 		if err != nil {
 			return err
 		}
 		l.progress.metrics.arrived(ctx, len(chunk.Data))
-		it := item{session: number, chunk: chunk}
+		it := item{session: req.number, chunk: chunk}
 		for _, at := range chunk.Relations {
 			d, err := book.describe(ctx, conn, chunk.Message(at))
 			if errors.Is(err, errAsText) {
@@ -214,6 +214,11 @@ func (l *link) receive(ctx context.Context, conn *pgx.Conn, stream *pgrepl.Strea
 				return l.target.Fault(err)
 			}
 			it.tables = append(it.tables, d)
+		}
+		if req.locate != nil {
+			if it.located, err = req.locate.chunk(ctx, conn, chunk, it.tables); err != nil {
+				return l.target.Fault(err)
+			}
 		}
 		if err := l.queue.push(ctx, it); err != nil {
 			return l.target.Fault(err)

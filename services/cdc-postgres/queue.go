@@ -12,8 +12,7 @@ type item struct {
 	session int // of the link, that received it
 	chunk   pgrepl.Chunk
 	tables  []*described
-	// located has, for each change of a table whose keys only the server can order, the numbers of the chunks they lie in.
-	located []int32
+	located []located // where keys lie that only the server can order
 	// asText says that nothing follows: the log must be sent again from the reader's position in the text format.
 	asText bool
 }

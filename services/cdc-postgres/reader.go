@@ -43,6 +43,7 @@ type reader struct {
 
 	tracker *core.Tracker                     // nil until the log was handed over
 	filter  *cdc.Filter[uint32, position.LSN] // nil when every change of the log counts
+	locator *locator                          // for the link; nil when no key has to be located
 	only    bool                              // the log ends with the catch-up
 	paused  bool                              // the log stands still while tables are copied anew
 	reopen  bool                              // the log is to be read in another form, from a place between two transactions
@@ -58,7 +59,8 @@ type reader struct {
 	present   pgrepl.Chunk
 	data      []byte // the rest of the present chunk
 	described []*described
-	located   []int32
+	located   []located
+	place     located // of the message being applied
 	row       pgoutput.Change
 	masked    []pgoutput.Cell
 	key       keyBuffer
@@ -220,7 +222,7 @@ func (r *reader) again(text bool) {
 	r.present, r.data, r.described, r.located = pgrepl.Chunk{}, nil, nil, nil
 	r.tracker.Rewind()
 	r.session++
-	r.link.open(r.session, r.source, r.tracker.Position(), text)
+	r.link.open(r.source, request{number: r.session, from: r.tracker.Position(), text: text, locate: r.locator})
 }
 
 // wait blocks until there is something to do. done says that Poll is to return.
@@ -267,6 +269,9 @@ func (r *reader) chunk(ctx context.Context, out source.Output, wake <-chan struc
 		}
 		if r.paused || r.reopen {
 			return nil
+		}
+		if len(r.located) > 0 {
+			r.find(len(r.present.Data) - len(r.data))
 		}
 		n := int(binary.BigEndian.Uint32(r.data[1:])) + 1 // the link cuts at whole messages
 		body := r.data[5:n]

@@ -94,8 +94,6 @@ type table struct {
 	// While the log catches up with the copy: what of the table's changes counts, and how keys are written.
 	filter *cdc.TableFilter[uint32, position.LSN]
 	forms  []core.KeyForm
-	// located says that the link asks the server where the table's keys lie.
-	located bool
 
 	// Of the rows in the builder: their size on the wire since the last look at the builder, and when the first came.
 	unseen int
