@@ -12,19 +12,19 @@ import (
 // ErrStopped is the cause of a context that ended because the process was asked to stop.
 var ErrStopped = errors.New("stop was asked for")
 
-// Stopped is an [ErrStopped] that knows the signal.
-type Stopped struct{ Signal os.Signal }
+// StoppedError is an [ErrStopped] that knows the signal.
+type StoppedError struct{ Signal os.Signal }
 
 // Error is that of ErrStopped.
-func (Stopped) Error() string { return ErrStopped.Error() }
+func (StoppedError) Error() string { return ErrStopped.Error() }
 
 // Is makes it an ErrStopped.
-func (Stopped) Is(target error) bool { return target == ErrStopped }
+func (StoppedError) Is(target error) bool { return target == ErrStopped }
 
 // ExitCode is that of a command which the signal interrupted.
-func (s Stopped) ExitCode() int { return forcedCode(s.Signal) }
+func (s StoppedError) ExitCode() int { return forcedCode(s.Signal) }
 
-// Signals returns a context that ends with a [Stopped] as its cause at the first signal. At the second one force is called with
+// Signals returns a context that ends with a [StoppedError] as its cause at the first signal. At the second one force is called with
 // the exit code of a forced stop, on a goroutine of its own. stop releases the goroutine; signals stay the caller's.
 func Signals(parent context.Context, signals <-chan os.Signal, force func(code int)) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
@@ -33,7 +33,7 @@ func Signals(parent context.Context, signals <-chan os.Signal, force func(code i
 		defer close(done)
 		select {
 		case s := <-signals:
-			cancel(Stopped{s})
+			cancel(StoppedError{s})
 		case <-quit:
 			return
 		}

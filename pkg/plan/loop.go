@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"net/url"
 	"strings"
 
 	"weir.dev/weir/pkg/config"
@@ -67,16 +66,13 @@ func databaseOf(s config.Secret) (database string, ok bool) {
 		return "", false
 	}
 	rest = rest[strings.LastIndexByte(rest, '@')+1:]
-	if strings.Contains(rest, "${") {
+	rest, _, _ = strings.Cut(rest, "?")
+	host, name, _ := strings.Cut(rest, "/")
+	if strings.Contains(rest, "${") || host == "" || name == "" {
 		return "", false
 	}
-	u, err := url.Parse("postgres://" + rest)
-	if err != nil || u.Hostname() == "" || len(u.Path) < 2 {
-		return "", false
+	if at := strings.LastIndexByte(host, ':'); at <= strings.LastIndexByte(host, ']') { // a colon in brackets is an address's
+		host += ":5432"
 	}
-	port := u.Port()
-	if port == "" {
-		port = "5432"
-	}
-	return strings.ToLower(u.Hostname()) + ":" + port + u.Path, true
+	return strings.ToLower(host) + "/" + name, true
 }

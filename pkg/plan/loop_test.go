@@ -16,6 +16,7 @@ func TestSinkIntoItsOwnSourceIsRefused(t *testing.T) {
 	}{
 		{"the same reference", "${DB}", `["public.*"]`, "${DB}", "schema: public", true},
 		{"another user, default port, case", db, `["public.*"]`, "postgres://writer:${W}@DB.example/shop", "schema: public", true},
+		{"an address of version 6", "postgres://a@[::1]/shop", `["public.*"]`, "postgres://b@[::1]:5432/shop", "schema: public", true},
 		{"default schema", db, `["public.orders"]`, db, "mode: upsert", true},
 		{"every schema", db, `["*.*"]`, db, "schema: copy", true},
 		{"named by schema, which a pattern catches", db, `["public.*"]`, db, `schema: public, name: "{schema}_{table}"`, true},

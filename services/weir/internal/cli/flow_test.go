@@ -122,7 +122,7 @@ func TestAnInterruptedWait(t *testing.T) {
 	w.ok(t, "job", "submit", specFile(t, "endless", "rate: 10"))
 	for signal, want := range map[os.Signal]int{os.Interrupt: 130, syscall.SIGTERM: 143} {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(300*time.Millisecond, func() { cancel(app.Stopped{Signal: signal}) })
+		time.AfterFunc(300*time.Millisecond, func() { cancel(app.StoppedError{Signal: signal}) })
 		var out, errs bytes.Buffer
 		code := Run(ctx, []string{"status", "endless", "--wait-for", "finished", "--json", "--nats", w.url}, Std{Out: &out, Err: &errs})
 		wantError(t, result{code: code, out: out.String(), err: errs.String()}, want, fault.CLIInterrupted)

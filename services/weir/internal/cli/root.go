@@ -46,7 +46,7 @@ func Run(ctx context.Context, args []string, std Std) int {
 	if code, ok := errors.AsType[exited](err); ok {
 		return int(code)
 	}
-	stop, stopped := errors.AsType[app.Stopped](context.Cause(ctx))
+	stop, stopped := errors.AsType[app.StoppedError](context.Cause(ctx))
 	if stopped && (errors.Is(err, context.Canceled) || errors.Is(err, app.ErrStopped)) {
 		err = fault.New(fault.CLIInterrupted, usedCommand(root, args), stop.Signal.String())
 	}
