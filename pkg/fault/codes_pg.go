@@ -28,9 +28,8 @@ const (
 	PGDisconnected       Code = "WEIR-PG-024" // the replication connection broke
 	PGSchemaChanged      Code = "WEIR-PG-025" // a captured table changed in a way that this build cannot follow
 	PGStandby            Code = "WEIR-PG-026" // the server is a standby and cannot be used for this
-	// WEIR-PG-027 was the refusal of builds that could not copy tables.
-	PGAhead         Code = "WEIR-PG-028" // the saved position lies behind the end of the server's log
-	PGKeylessTooBig Code = "WEIR-PG-029" // a table without a key is too large to be copied at once
+	PGKeylessTooBig      Code = "WEIR-PG-027" // a table without a key is too large to be copied at once
+	PGAhead              Code = "WEIR-PG-028" // the saved position lies behind the end of the server's log
 )
 
 func pgCodes() []Entry {
@@ -166,14 +165,14 @@ func pgCodes() []Entry {
 			Remedy: "Point <where>.url to the primary.",
 		},
 		{
-			Code: PGAhead, Name: "PG_AHEAD_OF_LOG", Class: Permanent, Exit: ExitVerify,
-			Title:  "the saved position lies behind the end of the server's log",
-			Remedy: "The server was put back to an older copy of itself, and the targets hold changes that it no longer has. Compare them, then submit the job under a new name.",
-		},
-		{
 			Code: PGKeylessTooBig, Name: "PG_KEYLESS_TOO_BIG", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "a table without a key is too large to be copied at once",
 			Remedy: "Give the table a key: ALTER TABLE <table> ADD PRIMARY KEY (...); or leave it out of <where>.tables; or follow only its log, in a job of its own with snapshot: {mode: never}.",
+		},
+		{
+			Code: PGAhead, Name: "PG_AHEAD_OF_LOG", Class: Permanent, Exit: ExitVerify,
+			Title:  "the saved position lies behind the end of the server's log",
+			Remedy: "The server was put back to an older copy of itself, and the targets hold changes that it no longer has. Compare them, then submit the job under a new name.",
 		},
 	}
 }
