@@ -61,8 +61,9 @@ func keyed(keys []key) []string {
 	return tables
 }
 
-// keySQL makes the tables, and what happens to their rows. Each statement is a transaction, so that epochs may end between.
-func keySQL(keys []key) (tables, changes string) {
+// keySQL makes the tables, their rows, and what happens to these. Each statement is a transaction, so that epochs may end
+// between.
+func keySQL(keys []key) (tables, inserts, changes string) {
 	for i, table := range keyed(keys) {
 		k := keys[i]
 		tables += fmt.Sprintf("CREATE TABLE %s (k %s PRIMARY KEY, v int, big text);\nALTER TABLE %[1]s ALTER big SET STORAGE EXTERNAL;\n", table, k.sqlType)
@@ -71,7 +72,7 @@ func keySQL(keys []key) (tables, changes string) {
 			values = values[:2]
 		}
 		for n, v := range values {
-			changes += fmt.Sprintf("INSERT INTO %s VALUES (%s, %d, repeat('x', 3000)); COMMIT;\n", table, k.literal(v), n)
+			inserts += fmt.Sprintf("INSERT INTO %s VALUES (%s, %d, repeat('x', 3000)); COMMIT;\n", table, k.literal(v), n)
 		}
 		second, last := k.literal(values[1]), k.literal(values[len(values)-1])
 		changes += fmt.Sprintf("UPDATE %s SET v = v + 10; COMMIT;\n", table)
@@ -79,7 +80,7 @@ func keySQL(keys []key) (tables, changes string) {
 		changes += fmt.Sprintf("UPDATE %s SET k = %s WHERE k = %s; COMMIT;\n", table, last, second)
 		changes += fmt.Sprintf("INSERT INTO %s VALUES (%s, 99, NULL) ON CONFLICT DO NOTHING; COMMIT;\n", table, second)
 	}
-	return tables, changes
+	return tables, inserts, changes
 }
 
 // Values out of line that an update does not touch are not sent: O42, for every type that is stored so.
@@ -89,12 +90,15 @@ ALTER TABLE m.toast ALTER t SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL, 
 	ALTER s SET STORAGE EXTERNAL, ALTER x SET STORAGE EXTERNAL, ALTER r SET STORAGE EXTERNAL, ALTER h SET STORAGE EXTERNAL, ALTER c SET STORAGE EXTERNAL;
 `
 
-const toastChanges = `
+const toastRows = `
 INSERT INTO m.toast SELECT g, 1, repeat('t', 5000), decode(repeat('ff', 5000), 'hex'), to_jsonb(repeat('j', 5000)),
 	array_agg(i), array_agg('e ' || i), repeat('9', 9000)::numeric, ('<a>' || repeat('x', 5000) || '</a>')::xml,
 	hstore('k', repeat('h', 5000)), ROW(repeat('c', 5000), 1, NULL)::m.address, array_agg(numrange(i, i + 1))
 	FROM generate_series(1, 4) g, generate_series(1, 2000) i GROUP BY g;
 COMMIT;
+`
+
+const toastChanges = `
 UPDATE m.toast SET n = 2 WHERE id = 1; COMMIT;
 UPDATE m.toast SET id = 102 WHERE id = 2; COMMIT;
 BEGIN; UPDATE m.toast SET n = 3 WHERE id = 3; UPDATE m.toast SET id = 103, a = '{}' WHERE id = 3; UPDATE m.toast SET n = 4 WHERE id = 103; COMMIT;

@@ -35,6 +35,7 @@ type path struct {
 var paths = []path{
 	{name: "log as text", snapshot: "never", op: "insert"},
 	{name: "log as binary", snapshot: "never", op: "insert", binary: true},
+	{name: "snapshot", snapshot: "initial", before: true, op: "read"},
 }
 
 const jobSpec = `apiVersion: weir/v1
@@ -59,9 +60,9 @@ type world struct {
 	dir            string // of the files sinks
 }
 
-// start brings the rows into the product by a path. more is SQL of further tables, changes what happens to them after
+// start brings the rows into the product by a path, those of the matrix and those of more tables. Changes are made after
 // the job has begun.
-func start(t *testing.T, p path, more, changes string) *world {
+func start(t *testing.T, p path, moreTables, moreRows, changes string) *world {
 	t.Helper()
 	w := &world{
 		source: harness.StartPostgres(t, harness.PostgresConfig{}), target: harness.StartPostgres(t, harness.PostgresConfig{}),
@@ -74,7 +75,9 @@ func start(t *testing.T, p path, more, changes string) *world {
 		create.WriteString(f.createSQL())
 		insert.WriteString(f.insertSQL())
 	}
-	w.exec(t, w.source, create.String()+more)
+	create.WriteString(moreTables)
+	insert.WriteString(moreRows)
+	w.exec(t, w.source, create.String())
 	if p.before {
 		w.exec(t, w.source, insert.String())
 	}
@@ -87,9 +90,7 @@ func start(t *testing.T, p path, more, changes string) *world {
 	if !p.before {
 		w.exec(t, w.source, insert.String())
 	}
-	if changes != "" {
-		w.exec(t, w.source, changes)
-	}
+	w.exec(t, w.source, changes)
 	w.mesh.CaughtUp(t, "types")
 	return w
 }
@@ -104,12 +105,13 @@ func (w *world) exec(t *testing.T, pg *harness.Postgres, sql string) {
 func TestMatrix(t *testing.T) {
 	for _, p := range paths {
 		t.Run(p.name, func(t *testing.T) {
-			more, changes := keySQL(p.keys())
+			create, insert, changes := keySQL(p.keys())
 			tables := keyed(p.keys())
 			if !p.binary {
-				more, changes, tables = more+toastTables, changes+toastChanges, append(tables, "m.toast")
+				create, insert, changes = create+toastTables, insert+toastRows, changes+toastChanges
+				tables = append(tables, "m.toast")
 			}
-			w := start(t, p, more, changes)
+			w := start(t, p, create, insert, changes)
 			w.readAs(t, p)
 			for _, f := range p.families() {
 				tables = append(tables, f.table())

@@ -107,11 +107,14 @@ func conversion(stageType string, c column) (cast string, direct bool) {
 	return "::" + base, false
 }
 
-// castFor is the conversion of text: none for text types, whose assignment checks the length.
+// castFor is the conversion of text: none for text types, whose assignment checks the length. Padded text is compared as
+// such: as text, a key of char(4) would never be found.
 func castFor(base string) string {
 	switch base {
-	case "character varying", "character", "bpchar", "text", "name":
+	case "character varying", "text", "name":
 		return ""
+	case "character", "bpchar":
+		return "::bpchar"
 	case "bit", `"bit"`:
 		return `::"bit"` // the bare word means a length of 1
 	case "bit[]", `"bit"[]`:

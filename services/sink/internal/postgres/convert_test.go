@@ -46,6 +46,7 @@ func TestConversion(t *testing.T) {
 		{"integer", column{SQLType: "bigint"}, "", false},
 		{"numeric", column{SQLType: "numeric(10,2)"}, "", true},
 		{"text", column{SQLType: "character varying(5)"}, "", true},
+		{"text", column{SQLType: "character(5)"}, "::bpchar", true},
 		{"text", column{SQLType: "interval"}, "::interval", false},
 		{"text", column{SQLType: "integer[]"}, "::integer[]", false},
 		{"text", column{SQLType: "numeric(10,2)[]"}, "::numeric[]", false},
