@@ -312,6 +312,34 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// I6: an epoch between the decision to hand the log back and the message that does so finds the reader still standing from
+// before. That is not another pause: the table was copied, and its rows are at the sinks.
+func TestLogThatStoodIsNotPausedAgain(t *testing.T) {
+	t.Parallel()
+	d := snapshotted(t)
+	d.share.Follow()
+	d.a.Again(7)
+	d.exchange()
+	d.share.Paused()
+	d.exchange()
+	d.cover()
+	d.settle()
+	d.bound(true)
+	d.read()
+	d.a.Snapshot(5)
+	d.a.Committed(5)
+	a, err := RestoreAssigner(Config{Mode: Initial, Readers: 1}, d.a.Snapshot(6).Head, inline{}, [][]byte{d.share.State([]byte("log"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &duo{tb: t, a: a, share: NewShare(1)}
+	e.exchange()
+	split, ok := e.share.Follow()
+	if !ok || string(split.Log) != "log" || len(split.Tables[0].Chunks) != 1 {
+		t.Fatalf("the log is %+v, %t; stage %d", split, ok, a.stage)
+	}
+}
+
 // A table that is added is copied while the log stands still, and is not emptied.
 func TestTableAdded(t *testing.T) {
 	t.Parallel()

@@ -90,7 +90,8 @@ func (a *Assigner) Again(id TableID) bool {
 
 // Tables makes the tables be exactly these, in every state. What is new is copied, unless nothing is; what is gone is
 // forgotten, with all its chunks. A reader that has the log learns of it when it next gets the log: an adapter whose tables
-// change while it runs has to tell it by itself. Estimates and names of known tables are taken over.
+// change while it runs has to tell it by itself. A table that was removed and comes back is new: rows of it that are still at
+// the sinks are the caller's to remove. Estimates and names of known tables are taken over.
 func (a *Assigner) Tables(want []Table) {
 	kept := make([]*table, 0, len(want))
 	for _, w := range want {

@@ -74,6 +74,7 @@ func (a *Assigner) head() []byte {
 	w.byte(stateVersion)
 	w.byte(byte(a.stage))
 	w.bool(a.begun)
+	w.bool(a.told)
 	w.bytes(a.log)
 	w.uint(uint64(a.next))
 	w.uint(uint64(len(a.tables)))
@@ -143,7 +144,7 @@ func (a *Assigner) decodeHead(head []byte) (digests []Digest, err error) {
 	if a.stage < stageSettle || a.stage > stageClear {
 		r.fail("an unknown stage")
 	}
-	a.begun, a.log, a.next = r.bool(), r.bytes(), r.uint32()
+	a.begun, a.told, a.log, a.next = r.bool(), r.bool(), r.bytes(), r.uint32()
 	for range r.count() {
 		t := &table{
 			Table: Table{ID: r.table(), Name: string(r.bytes()), Keyless: r.bool(), RowBytes: r.size()},
@@ -234,7 +235,8 @@ func (a *Assigner) Log() []byte { return a.log }
 
 // settle brings the stage to what a new attempt begins with. Everything in the restored epoch is covered by it.
 func (a *Assigner) settle(stands bool, paused []TableID) {
-	if stands {
+	// A log that stands since before it was last handed out, which its reader had not yet heard of, is no news.
+	if stands && a.told {
 		a.paused(paused)
 	}
 	switch a.stage {

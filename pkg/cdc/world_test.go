@@ -479,7 +479,7 @@ func (w *world) step() error {
 		return w.readers[w.pick(len(w.readers))].step()
 	case n < 505:
 		return w.crash()
-	case n < 510:
+	case n < 520:
 		if w.mode == Initial {
 			w.a.Again(w.tables[w.pick(len(w.tables))].ID)
 		}
