@@ -33,6 +33,7 @@ type request struct {
 	number int
 	from   core.Position
 	text   bool     // ask for the text form of every value
+	catch  bool     // the log catches up with the copy
 	locate *locator // nil when no key has to be located
 }
 
@@ -148,6 +149,12 @@ func (l *link) session(ctx context.Context, req request) error {
 		return err
 	}
 	book.binary = !req.text && book.allBinary()
+	if req.catch {
+		// The catch-up ends at a position behind the copy's marks; on an idle server nothing else would get there.
+		if _, err := l.target.Heartbeat(ctx, conn); err != nil {
+			return err
+		}
+	}
 	stream, err := l.target.StartFree(ctx, conn, pgrepl.StartOptions{
 		Slot: a.Slot, Publication: a.Publication, From: req.from.End, Binary: book.binary,
 	})

@@ -222,7 +222,7 @@ func (r *reader) again(text bool) {
 	r.present, r.data, r.described, r.located = pgrepl.Chunk{}, nil, nil, nil
 	r.tracker.Rewind()
 	r.session++
-	r.link.open(r.source, request{number: r.session, from: r.tracker.Position(), text: text, locate: r.locator})
+	r.link.open(r.source, request{number: r.session, from: r.tracker.Position(), text: text, catch: r.filter != nil, locate: r.locator})
 }
 
 // wait blocks until there is something to do. done says that Poll is to return.
