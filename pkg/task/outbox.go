@@ -228,7 +228,7 @@ func (o *outbox) room(ctx context.Context, ch *outChannel, size int64) error {
 		if err := o.readings(); err != nil {
 			return err
 		}
-		if ch.window.Half() {
+		if ch.window.Half() || !ch.window.Room(size) { // a big message may wait for an empty window
 			o.ask(ch)
 		}
 		if ch.window.Room(size) {
