@@ -148,7 +148,7 @@ func (r *reader) update(ctx context.Context, out source.Output, t *table, c *pgo
 	if counts, err := r.counts(t, c.New, newKey); err != nil || !counts {
 		return err
 	}
-	if r.opened.source.Before {
+	if r.opened.source.Before || (len(t.key) == 0 && u.Whole) { // without a key only the old row says which row it was
 		// Without the old row at hand only its key is known, and that is the new row's.
 		old, only := c.New, t.key
 		if u.Whole {

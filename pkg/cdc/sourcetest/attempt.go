@@ -210,15 +210,17 @@ func (d directory) Tell(_ context.Context, reader int, payload []byte) error {
 func (a *attempt) enumerate(e source.Enumerator) error {
 	drained := false
 	for {
-		for _, l := range a.enumerator.take() {
+		letters := a.enumerator.take()
+		for _, l := range letters {
 			if err := a.tellEnumerator(e, l); err != nil {
 				return fmt.Errorf("enumerator: %w", err)
 			}
 		}
-		if drained {
+		if drained && len(letters) == 0 {
 			if err := pause(a.ctx, a.enumerator.wake); err != nil {
 				return err
 			}
+			continue
 		}
 		st, err := e.Poll(a.ctx, directory{a}, a.enumerator.wake)
 		if err != nil {
@@ -276,15 +278,17 @@ func (o output) Tell(_ context.Context, payload []byte) error {
 func (a *attempt) read(i int, r source.Reader, box *mailbox) error {
 	drained := false
 	for {
-		for _, l := range box.take() {
+		letters := box.take()
+		for _, l := range letters {
 			if err := a.tellReader(i, r, l); err != nil {
 				return fmt.Errorf("reader %d: %w", i, err)
 			}
 		}
-		if drained {
+		if drained && len(letters) == 0 {
 			if err := pause(a.ctx, box.wake); err != nil {
 				return err
 			}
+			continue
 		}
 		st, err := r.Poll(a.ctx, output{a, i}, box.wake)
 		if err != nil {

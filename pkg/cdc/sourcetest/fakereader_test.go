@@ -280,6 +280,9 @@ func (r *fakeReader) judge(e event, c minidb.Change, txn uint64, ord uint32) {
 		}
 	case c.Old == c.New:
 		if keep(c.New) {
+			if t.kind == NoKey {
+				r.add(c.Table, rows.OpUpdateBefore, c.Old, c.Before, txn, ord)
+			}
 			r.add(c.Table, rows.OpUpdateAfter, c.New, c.After, txn, ord)
 		}
 	default:

@@ -46,7 +46,12 @@ func (m *mailbox) put(l letter) {
 	}
 }
 
+// take empties the mailbox. The signal is taken first, as the mesh does, so that what comes meanwhile wakes again.
 func (m *mailbox) take() []letter {
+	select {
+	case <-m.wake:
+	default:
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := m.letters

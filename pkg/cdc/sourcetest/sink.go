@@ -48,34 +48,58 @@ func (s *sink) apply(b *rows.Batch) error {
 	if !okN || !okVal {
 		return fmt.Errorf("table %s: columns n and val are missing", id)
 	}
+	c := changes{sink: s, keyed: len(b.Schema().Key()) > 0, n: n, val: val}
 	key := b.Schema().Key()
-	if len(key) == 0 {
+	if !c.keyed {
 		key = []int{n}
 	}
 	for i := range b.NumRows() {
 		var at place
 		at.table = id
-		for _, c := range key {
-			text, ok := b.AppendText(nil, c, i)
+		for _, k := range key {
+			text, ok := b.AppendText(nil, k, i)
 			if !ok {
 				return fmt.Errorf("table %s: %s without a key", id, b.Op(i))
 			}
 			at.key += string(text) + "\x00"
 		}
-		if err := s.change(b, i, at, n, val); err != nil {
+		if err := c.change(b, i, at); err != nil {
 			return err
 		}
+	}
+	if c.before != nil {
+		return fmt.Errorf("table %s: a row before an update at the end of a batch", id)
 	}
 	return nil
 }
 
-func (s *sink) change(b *rows.Batch, i int, at place, n, val int) error {
+// changes are those of one batch. Without a key an update is known by the row before it.
+type changes struct {
+	*sink
+
+	keyed  bool
+	n, val int
+	before *Row // of the update whose next row is to come
+}
+
+func (s *changes) change(b *rows.Batch, i int, at place) error {
 	was, there := s.rows[at]
 	say := func(what string) error {
 		return fmt.Errorf("table %s, transaction %d, ordinal %d: %s of %q, %s (n %d, value %d)", at.table, b.Txn(i), b.Ord(i), b.Op(i), at.key, what, was.N, was.Val)
 	}
+	if s.before != nil && b.Op(i) != rows.OpUpdateAfter {
+		return say("behind a row before an update")
+	}
 	switch op := b.Op(i); op {
 	case rows.OpUpdateBefore:
+		switch {
+		case s.keyed:
+			return nil
+		case !there:
+			return say("which is not there")
+		}
+		s.before = &was
+		delete(s.rows, at)
 		return nil
 	case rows.OpTruncate:
 		return say("which no writer did")
@@ -87,19 +111,26 @@ func (s *sink) change(b *rows.Batch, i int, at place, n, val int) error {
 		s.see(at.table, was.N, deleted)
 		return nil
 	case rows.OpRead, rows.OpInsert, rows.OpUpdateAfter:
-		if there == (op != rows.OpUpdateAfter) {
+		if op == rows.OpUpdateAfter && !s.keyed && s.before == nil {
+			return say("without the row before")
+		}
+		if there == (op != rows.OpUpdateAfter || !s.keyed) {
 			return say("which is there: " + strconv.FormatBool(there))
 		}
 	default:
 		return say("an unknown operation")
 	}
-	r, err := row(b, i, n, val)
+	r, err := row(b, i, s.n, s.val)
 	if err != nil {
 		return fmt.Errorf("table %s: %w", at.table, err)
 	}
 	if there && r.N != was.N {
 		return say(fmt.Sprintf("with n %d", r.N))
 	}
+	if s.before != nil && s.before.N != r.N {
+		s.see(at.table, s.before.N, deleted)
+	}
+	s.before = nil
 	s.rows[at] = r
 	s.see(at.table, r.N, r.Val)
 	return nil
