@@ -11,11 +11,15 @@ import (
 func (s *stand) throughput(r *Report) {
 	s.Helper()
 	end := value[string](s, "SELECT pg_current_wal_insert_lsn()::text")
-	var base, hole, files, copied []time.Duration
+	var base, top, sender, hole, files, copied []time.Duration
 	var database string
 	for range s.Runs {
 		slot, drop := s.copySlot(insertsSlot)
 		base = append(base, s.recvlogical(slot, end))
+		drop()
+		slot, drop = s.copySlot(insertsSlot)
+		took, server := s.ceiling(slot, s.Rows)
+		top, sender = append(top, took), append(sender, server/time.Duration(s.Rows))
 		drop()
 		hole = append(hole, s.drainSlot(insertsSlot, s.Rows, "postgres", blackhole()))
 		files = append(files, s.drainSlot(insertsSlot, s.Rows, "postgres", parquet(filepath.Join(s.TempDir(), "out"))))
@@ -24,6 +28,7 @@ func (s *stand) throughput(r *Report) {
 	}
 	s.sameRows(database)
 	r.addRate("pg_recvlogical to /dev/null", "the baseline", s.Rows, base, nil, 0)
+	r.addCeiling(s.Rows, top, base, sender)
 	r.addRate("PostgreSQL log -> committed epochs, blackhole", ">= 1.3 of the baseline", s.Rows, hole, base, 1.3)
 	r.addRate("PostgreSQL log -> committed epochs, Parquet", ">= 1.15 of the baseline", s.Rows, files, base, 1.15)
 	r.addPerSecond("PostgreSQL -> PostgreSQL upsert, inserts", s.Rows, copied, 100_000)
