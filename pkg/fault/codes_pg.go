@@ -30,6 +30,7 @@ const (
 	PGStandby            Code = "WEIR-PG-026" // the server is a standby and cannot be used for this
 	PGKeylessTooBig      Code = "WEIR-PG-027" // a table without a key is too large to be copied at once
 	PGAhead              Code = "WEIR-PG-028" // the saved position lies behind the end of the server's log
+	PGTableDiffers       Code = "WEIR-PG-029" // rows of a table changed in a way that the log does not show
 )
 
 func pgCodes() []Entry {
@@ -173,6 +174,11 @@ func pgCodes() []Entry {
 			Code: PGAhead, Name: "PG_AHEAD_OF_LOG", Class: Permanent, Exit: ExitVerify,
 			Title:  "the saved position lies behind the end of the server's log",
 			Remedy: "The server was put back to an older copy of itself, and the targets hold changes that it no longer has. Compare them, then submit the job under a new name.",
+		},
+		{
+			Code: PGTableDiffers, Name: "PG_TABLE_DIFFERS", Class: Permanent, Exit: ExitVerify,
+			Title:  "a change of a table gave its rows values that the log does not show",
+			Remedy: "The targets no longer have what the source has. Copy the table anew: weir job resnapshot <job> <table>",
 		},
 	}
 }

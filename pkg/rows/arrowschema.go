@@ -35,6 +35,8 @@ const (
 	metaSource      = "weir.source_type"
 	metaNullable    = "weir.nullable"
 	metaKey         = "weir.key"
+	metaID          = "weir.id"
+	metaFill        = "weir.fill"
 	format          = "1"
 )
 
@@ -83,6 +85,12 @@ func (s *Schema) buildArrow() error {
 		}
 		if c.KeyPos != 0 {
 			keys, values = append(keys, metaKey), append(values, strconv.Itoa(c.KeyPos))
+		}
+		if c.ID != 0 {
+			keys, values = append(keys, metaID), append(values, strconv.Itoa(c.ID))
+		}
+		if c.Filled {
+			keys, values = append(keys, metaFill), append(values, c.Fill)
 		}
 		fields = append(fields, arrow.Field{
 			Name: c.Name, Type: s.codecs[i].Arrow(), Nullable: true, Metadata: arrow.NewMetadata(keys, values),
@@ -177,6 +185,12 @@ func columnFromField(f arrow.Field) (Column, error) {
 			return c, fmt.Errorf("%s is %q", metaKey, pos)
 		}
 	}
+	if id, ok := f.Metadata.GetValue(metaID); ok {
+		if c.ID, err = strconv.Atoi(id); err != nil || c.ID < 1 {
+			return c, fmt.Errorf("%s is %q", metaID, id)
+		}
+	}
+	c.Fill, c.Filled = f.Metadata.GetValue(metaFill)
 	return c, nil
 }
 

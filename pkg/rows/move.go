@@ -15,7 +15,7 @@ func MoveSchema(s *Schema) (*Schema, error) {
 	columns := slices.Clone(s.columns)
 	for _, i := range s.key {
 		old := s.columns[i]
-		old.Name, old.KeyPos, old.Nullable = movedFrom+old.Name, 0, true
+		old.Name, old.KeyPos, old.Nullable, old.ID = movedFrom+old.Name, 0, true, 0
 		columns = append(columns, old)
 	}
 	return NewSchema(s.table, s.version, s.origin, columns)

@@ -31,6 +31,14 @@ type Column struct {
 	Nullable bool
 	// KeyPos is the column's place in the key, from 1; 0 for a column outside it.
 	KeyPos int
+	// ID tells a column from others over all versions of its table: one that is renamed keeps it, one that is dropped and
+	// made again has another. The columns of a table's first version have their places, from 1. 0 when the source cannot
+	// tell; then a column is its name.
+	ID int
+	// Fill is the value, as text, that rows from before the column was added have in it; meaningful with Filled only.
+	// Without it they have null.
+	Fill   string
+	Filled bool
 }
 
 // Fingerprint identifies the content of a schema: table, origin and columns, but not its version.
@@ -56,7 +64,7 @@ type Schema struct {
 
 // NewSchema makes version of table. Origin names the kind of database the column's Source words come from
 // ("postgres", "mysql"); empty when there are none. The columns are copied.
-// It refuses empty or repeated column names, invalid types, names that are not UTF-8 and key positions that are not 1..k.
+// It refuses empty or repeated column names or IDs, invalid types, names that are not UTF-8 and key positions that are not 1..k.
 func NewSchema(table TableID, version uint32, origin string, columns []Column) (*Schema, error) {
 	s := &Schema{table: table, version: version, origin: origin, columns: append([]Column(nil), columns...)}
 	var errs []error
@@ -68,6 +76,7 @@ func NewSchema(table TableID, version uint32, origin string, columns []Column) (
 	}
 	seen := make(map[string]bool, len(columns))
 	places := make(map[int]int)
+	ids := make(map[int]bool, len(columns))
 	for i, c := range s.columns {
 		switch {
 		case c.Name == "" || !utf8.ValidString(c.Name) || !utf8.ValidString(c.Source):
@@ -76,6 +85,10 @@ func NewSchema(table TableID, version uint32, origin string, columns []Column) (
 			errs = append(errs, fmt.Errorf("column %q: repeated", c.Name))
 		}
 		seen[c.Name] = true
+		if c.ID < 0 || (c.ID != 0 && ids[c.ID]) || !utf8.ValidString(c.Fill) || (c.Fill != "" && !c.Filled) {
+			errs = append(errs, fmt.Errorf("column %q: identity repeated or negative, or a fill that is not text", c.Name))
+		}
+		ids[c.ID] = true
 		if err := c.Type.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("column %q: %w", c.Name, err))
 		}
@@ -152,7 +165,8 @@ func (s *Schema) Lookup(name string) (int, bool) {
 	return 0, false
 }
 
-// digest hashes a self-delimiting description, so no two different schemas share an input.
+// digest hashes a self-delimiting description, so no two different schemas share an input; but an ID that is the column's
+// place counts as none, so that a table is the same whether or not its source can tell columns apart.
 func (s *Schema) digest() Fingerprint {
 	var d []byte
 	str := func(v string) {
@@ -162,12 +176,18 @@ func (s *Schema) digest() Fingerprint {
 	str("weir.schema.1")
 	str(string(s.table))
 	str(s.origin)
-	for _, c := range s.columns {
+	for i, c := range s.columns {
 		str(c.Name)
 		str(c.Type.String())
 		str(c.Source)
 		str(strconv.FormatBool(c.Nullable))
 		str(strconv.Itoa(c.KeyPos))
+		if c.ID != 0 && c.ID != i+1 {
+			str("id " + strconv.Itoa(c.ID))
+		}
+		if c.Filled {
+			str("fill " + c.Fill)
+		}
 	}
 	return Fingerprint(xxh3.Hash(d))
 }

@@ -20,6 +20,8 @@ func TestSchemaSurvivesArrow(t *testing.T) {
 		columns = append(columns, c)
 	}
 	columns[4].KeyPos, columns[2].KeyPos = 1, 2
+	columns[4].ID, columns[2].ID = 7, 3
+	columns[1].Filled, columns[3].Fill, columns[3].Filled = true, "it's", true
 	s, err := rows.NewSchema("db.t", 7, "mysql", columns)
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +89,9 @@ func TestFingerprintSeesEverythingButTheVersion(t *testing.T) {
 	if got := make("t", 2, "", none); got != want {
 		t.Error("the version changed it")
 	}
+	if got := make("t", 1, "", func(c []rows.Column) { c[0].ID, c[1].ID = 1, 2 }); got != want {
+		t.Error("identities that are places changed it")
+	}
 	seen := map[rows.Fingerprint]string{want: "base"}
 	for name, f := range map[string]rows.Fingerprint{
 		"table":    make("u", 1, "", none),
@@ -97,6 +102,9 @@ func TestFingerprintSeesEverythingButTheVersion(t *testing.T) {
 		"nullable": make("t", 1, "", func(c []rows.Column) { c[1].Nullable = true }),
 		"key":      make("t", 1, "", func(c []rows.Column) { c[1].KeyPos = 2 }),
 		"order":    make("t", 1, "", func(c []rows.Column) { c[0], c[1] = c[1], c[0] }),
+		"identity": make("t", 1, "", func(c []rows.Column) { c[1].ID = 3 }),
+		"fill":     make("t", 1, "", func(c []rows.Column) { c[1].Filled = true }),
+		"filled":   make("t", 1, "", func(c []rows.Column) { c[1].Fill, c[1].Filled = "7", true }),
 	} {
 		if other, dup := seen[f]; dup {
 			t.Errorf("%s has the fingerprint of %s", name, other)
@@ -117,6 +125,8 @@ func TestNewSchemaRefuses(t *testing.T) {
 		"at most":                make([]rows.Column, rows.MaxColumns+1),
 		"key positions are not":  {{Name: "a", Type: text, KeyPos: -1}},
 		"precision is 1 to 76":   {{Name: "a", Type: rows.Decimal(80, 0)}},
+		"identity repeated":      {{Name: "a", Type: text, ID: 2}, {Name: "b", Type: text, ID: 2}},
+		"a fill that is not":     {{Name: "a", Type: text, Fill: "7"}},
 		"only a decimal has a p": {{Name: "a", Type: rows.Type{Kind: rows.KindText, Scale: 1}}},
 	} {
 		if _, err := rows.NewSchema("t", 1, "", columns); err == nil || !strings.Contains(err.Error(), want) {

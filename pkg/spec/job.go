@@ -61,12 +61,12 @@ type Sink struct {
 	Name         string
 	From         []string `yaml:"from,required" doc:"Names of the sources and transforms whose rows it takes."`
 	Type         string
-	Mode         Mode   `yaml:"mode" enum:"upsert,changelog,append" default:"upsert" doc:"upsert: the target equals the source; changelog: one row for each change; append: the new image of each change."`
-	Writers      int    `yaml:"writers" default:"1" min:"1" max:"64" doc:"Parallel writers; each owns a part of the keys."`
-	DLQ          bool   `yaml:"dlq" later:"true" doc:"Set rows aside that the target can never take, instead of failing the job."`
-	SchemaChange string `yaml:"schema_change" later:"true"`
-	Special      string `yaml:"special" later:"true"`
-	Batch        string `yaml:"batch" later:"true"`
+	Mode         Mode         `yaml:"mode" enum:"upsert,changelog,append" default:"upsert" doc:"upsert: the target equals the source; changelog: one row for each change; append: the new image of each change."`
+	Writers      int          `yaml:"writers" default:"1" min:"1" max:"64" doc:"Parallel writers; each owns a part of the keys."`
+	DLQ          bool         `yaml:"dlq" later:"true" doc:"Set rows aside that the target can never take, instead of failing the job."`
+	SchemaChange SchemaChange `yaml:"schema_change" enum:"evolve,try_evolve,lenient,ignore,exception" default:"lenient" doc:"What happens to the target's columns when those of a source table change. lenient: nothing of the target is taken away; evolve: it becomes as the source; try_evolve: the same, without what the target refuses; ignore: it stays; exception: the job stops."`
+	Special      string       `yaml:"special" later:"true"`
+	Batch        string       `yaml:"batch" later:"true"`
 	Config       SinkConfig
 }
 
@@ -78,6 +78,23 @@ const (
 	Upsert    Mode = "upsert"
 	Changelog Mode = "changelog"
 	Append    Mode = "append"
+)
+
+// SchemaChange is what a sink does when the columns of a source table change.
+type SchemaChange string
+
+// The ways to treat changes of columns; docs/schema-changes.md has the table.
+const (
+	// Evolve makes the target as the source: columns are added, dropped, renamed, and change their types.
+	Evolve SchemaChange = "evolve"
+	// TryEvolve is Evolve, but a change that the target refuses is left out with a warning.
+	TryEvolve SchemaChange = "try_evolve"
+	// Lenient adds columns and widens types and takes nothing away.
+	Lenient SchemaChange = "lenient"
+	// Ignore leaves the target's columns as they are and goes on with those that both have.
+	Ignore SchemaChange = "ignore"
+	// Exception stops the job at any change.
+	Exception SchemaChange = "exception"
 )
 
 // Sinks are in the order of the text.

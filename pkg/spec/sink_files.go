@@ -22,5 +22,13 @@ const (
 	JSONLines FileFormat = "jsonl"
 )
 
-func (c *FilesSink) secrets() []config.Secret                { return nil }
-func (c *FilesSink) check(_ *config.Decoder, _ *config.Node) {}
+func (c *FilesSink) secrets() []config.Secret { return nil }
+
+func (c *FilesSink) check(d *config.Decoder, n *config.Node) {
+	// A file has the columns of its own rows; there is no table whose columns could be kept.
+	switch at := n.Get("schema_change"); {
+	case at == nil:
+	case at.Text == string(Ignore) || at.Text == string(Exception):
+		d.Problem(at, "files begin anew with the columns that rows have; allowed: evolve, try_evolve, lenient")
+	}
+}

@@ -13,7 +13,7 @@ type PostgresSink struct {
 	Schema   string        `yaml:"schema" default:"public" doc:"Schema of the target tables. It is created when it is missing."`
 	Table    string        `yaml:"name" default:"{table}" doc:"Name of a target table, made of {schema} and {table} of the source."`
 	Existing Existing      `yaml:"existing" enum:"keep,truncate" doc:"What to do with a target table that is not empty at the first start. Left out: refuse."`
-	Allow    []Allowance   `yaml:"allow" enum:"truncate" later:"drop_column" doc:"Destructive changes of the source that the sink may follow."`
+	Allow    []Allowance   `yaml:"allow" enum:"truncate,drop_column" doc:"Destructive changes of the source that the sink may follow."`
 }
 
 // Existing says what happens to target tables that are not empty at the first start; the zero value refuses them.
@@ -29,8 +29,13 @@ const (
 // Allowance names a destructive change that a sink may follow.
 type Allowance string
 
-// AllowTruncate lets a sink follow TRUNCATE.
-const AllowTruncate Allowance = "truncate"
+// The destructive changes.
+const (
+	// AllowTruncate lets a sink follow TRUNCATE.
+	AllowTruncate Allowance = "truncate"
+	// AllowDropColumn lets a sink drop columns that the source has dropped; schema_change: evolve does so without it.
+	AllowDropColumn Allowance = "drop_column"
+)
 
 // Allows reports whether the sink may follow a destructive change.
 func (c *PostgresSink) Allows(a Allowance) bool { return slices.Contains(c.Allow, a) }
