@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -12,8 +13,9 @@ import (
 	"weir.dev/weir/itest/harness"
 )
 
-// memory writes rows at the source while the product moves them, and takes the peak of its resident memory up to the
-// first million and over the whole.
+// memory writes rows at the source while the product moves them, and watches its resident memory: the median while the
+// first million is moved and behind it, and the peak of the whole. Peaks of two spans do not compare, since the longer one
+// has more chances; a median that grows is a leak.
 func (s *stand) memory(r *Report) {
 	s.Helper()
 	database := s.database()
@@ -25,20 +27,23 @@ func (s *stand) memory(r *Report) {
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
 	var mu sync.Mutex
-	var peak float64
+	var sizes []float64
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		for harness.Pause(ctx, 50*time.Millisecond) == nil {
 			rss := residentMiB(pid)
+			if rss == 0 {
+				continue
+			}
 			mu.Lock()
-			peak = max(peak, rss)
+			sizes = append(sizes, rss)
 			mu.Unlock()
 		}
 	})
-	peakNow := func() float64 {
+	taken := func() []float64 {
 		mu.Lock()
 		defer mu.Unlock()
-		return peak
+		return slices.Clone(sizes)
 	}
 	var load sync.WaitGroup
 	load.Go(func() {
@@ -48,14 +53,14 @@ func (s *stand) memory(r *Report) {
 	})
 	part := min(s.Rows, s.MemoryRows)
 	p.committed(part)
-	early := peakNow()
+	early := taken()
 	load.Wait()
 	p.committed(s.MemoryRows)
-	whole := peakNow()
+	whole := taken()
 	cancel()
 	watch.Wait()
 	p.stop()
-	r.addMemory(part, s.MemoryRows, early, whole)
+	r.addMemory(part, s.MemoryRows, median(early), median(whole[len(early)-1:]), slices.Max(whole))
 }
 
 // residentMiB is a process's resident memory, see proc(5); 0 when it is gone.
