@@ -258,8 +258,8 @@ func (t *target) evolve(ctx context.Context, q querier, found *relation, types [
 			have = column{Name: c.Name, SQLType: want, Kind: "b"}
 		case have.Generated:
 			return fault.New(fault.SinkSchemaChange, at.String(), "column "+c.Name+" is generated at the target", "table", t.plain)
-		case have.SQLType == want || !made || wider(have.SQLType, want):
-		case wider(want, have.SQLType):
+		case have.SQLType == want || !made || pgcodec.Wider(have.SQLType, want):
+		case pgcodec.Wider(want, have.SQLType):
 			alter = append(alter, "ALTER COLUMN "+quote(c.Name)+" TYPE "+want)
 			have.SQLType = want
 		default:
