@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,6 +120,7 @@ func (k suiteKey) sql(format, n string) string {
 // suiteDB is a database of the suite.
 type suiteDB struct {
 	database, role string
+	commits        atomic.Int64
 
 	mu   sync.Mutex
 	keys map[rows.TableID]suiteKey
@@ -283,7 +285,10 @@ func (x suiteTx) Delete(ctx context.Context, table rows.TableID, n int64) error 
 	return x.one(ctx, fmt.Sprintf("DELETE FROM %s WHERE %s", table, k.sql(k.where, "$1::bigint")), n)
 }
 
-func (x suiteTx) Commit(ctx context.Context) error { return x.end(ctx, "COMMIT") }
+// Commit ends the transaction some time after its last change, so that chunks are read while it is open.
+func (x suiteTx) Commit(ctx context.Context) error {
+	return x.end(ctx, fmt.Sprintf("SELECT pg_sleep(%d / 1000.0); COMMIT", x.commits.Add(1)%4*15))
+}
 
 func (x suiteTx) Rollback(ctx context.Context) error { return x.end(ctx, "ROLLBACK") }
 

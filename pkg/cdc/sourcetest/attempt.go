@@ -267,6 +267,9 @@ func (o output) Emit(ctx context.Context, b rows.Batch, at position.Position) er
 		return errors.New("a change without a position")
 	}
 	o.a.merge.put(o.reader, passage{batch: &b})
+	if at.IsZero() {
+		o.a.m.load.turn(ctx)
+	}
 	return context.Cause(ctx)
 }
 

@@ -65,7 +65,7 @@ func (m *mesh) commit(ctx context.Context, a *attempt) error {
 	m.durable = c
 	a.durable(c)
 	a.confirm(c)
-	m.load.more(2)
+	m.load.turn(ctx)
 	return nil
 }
 

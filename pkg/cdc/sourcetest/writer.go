@@ -27,6 +27,7 @@ type workload struct {
 	tables []rows.TableID
 	value  *atomic.Int64
 	pace   chan struct{} // one for each transaction
+	ended  chan struct{} // one for each that has ended
 	wideIn int           // one transaction in so many is wide
 
 	mu      sync.Mutex
@@ -34,10 +35,11 @@ type workload struct {
 
 	group  *errgroup.Group
 	cancel context.CancelFunc
+	over   <-chan struct{} // closed when no writer writes any more; nil before the first
 }
 
 func newWorkload(db Database) *workload {
-	w := &workload{db: db, value: new(atomic.Int64), pace: make(chan struct{}, 64), wideIn: 20, written: make(map[named][]int64)}
+	w := &workload{db: db, value: new(atomic.Int64), pace: make(chan struct{}, 64), ended: make(chan struct{}, 64), wideIn: 20, written: make(map[named][]int64)}
 	for range 20 {
 		w.more(1)
 	}
@@ -51,6 +53,26 @@ func (w *workload) more(n int) {
 		case w.pace <- struct{}{}:
 		default:
 		}
+	}
+}
+
+// turn lets the writers go on until one has ended a transaction, so that however slow a database is, it is written to
+// between any two chunks and any two epochs.
+func (w *workload) turn(ctx context.Context) {
+	if w.over == nil {
+		return
+	}
+	w.more(2)
+	for len(w.ended) > 0 { // those of before
+		select {
+		case <-w.ended:
+		default:
+		}
+	}
+	select {
+	case <-w.ended:
+	case <-w.over:
+	case <-ctx.Done():
 	}
 }
 
@@ -75,6 +97,7 @@ func (w *workload) create(ctx context.Context, name string, kind KeyKind, n int)
 func (w *workload) start(ctx context.Context, seed uint64, rowsAtFirst int) {
 	ctx, w.cancel = context.WithCancel(ctx)
 	w.group, ctx = errgroup.WithContext(ctx)
+	w.over = ctx.Done()
 	for i := range writers {
 		w.group.Go(func() error {
 			return newWriter(w, i, seed, rowsAtFirst).run(ctx)
@@ -125,6 +148,10 @@ func (x *writer) run(ctx context.Context) error {
 		// A transaction that has begun is ended, so that what was written is known.
 		if err := x.transaction(context.WithoutCancel(ctx)); err != nil {
 			return fmt.Errorf("write: %w", err)
+		}
+		select {
+		case x.w.ended <- struct{}{}:
+		default:
 		}
 	}
 }
