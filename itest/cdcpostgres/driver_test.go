@@ -69,6 +69,9 @@ type job struct {
 	reader   []byte
 	onEmit   func(*rows.Batch) // called for every batch, may block
 	discard  bool              // keep no rows
+	onTell   func([]byte)      // called for every message between the halves
+	logger   *slog.Logger      // nil logs nothing
+	salt     string
 }
 
 // newJob describes a job on a fresh database.
@@ -110,11 +113,30 @@ func (j *job) exec(t *testing.T, sql string) {
 }
 
 func (j *job) config(vertex plan.VertexID) source.Config {
+	logger := j.logger
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
 	return source.Config{
 		Identity: source.Identity{Job: j.name, Life: j.life, Fence: j.fence, Subtask: plan.SubtaskID{Vertex: vertex}},
 		Source:   spec.Source{Name: "db", Type: "postgres", Config: &j.source},
-		Resolve:  func(string) (string, error) { return j.url, nil },
-		Readers:  1, MaxTransactionRows: j.cut, Batch: j.batch, Logger: slog.New(slog.DiscardHandler),
+		Resolve:  j.resolve,
+		Readers:  1, MaxTransactionRows: j.cut, Batch: j.batch, Logger: logger,
+	}
+}
+
+// resolve answers for the two references a source can have.
+func (j *job) resolve(ref string) (string, error) {
+	if ref == "${SALT}" {
+		return j.salt, nil
+	}
+	return j.url, nil
+}
+
+// heard shows a message between the halves to who wants to see it.
+func (j *job) heard(payload []byte) {
+	if j.onTell != nil {
+		j.onTell(payload)
 	}
 }
 
@@ -235,6 +257,7 @@ func (a *attempt) runEnumerator(ctx context.Context) {
 type directory struct{ *attempt }
 
 func (d directory) Tell(_ context.Context, _ int, payload []byte) error {
+	d.job.heard(payload)
 	d.reads.post(func() {
 		if err := d.reader.Receive(payload); err != nil {
 			d.fail(err)
@@ -308,6 +331,7 @@ func (o output) Emit(_ context.Context, b rows.Batch, _ position.Position) error
 
 // Tell passes the reader's messages on to the enumerator.
 func (o output) Tell(_ context.Context, payload []byte) error {
+	o.job.heard(payload)
 	o.enums.post(func() {
 		if err := o.enum.Receive(0, payload); err != nil {
 			o.fail(err)

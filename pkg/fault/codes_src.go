@@ -6,6 +6,7 @@ const (
 	SrcNotReplayable Code = "WEIR-SRC-002" // the source cannot be read again
 	SrcUnreachable   Code = "WEIR-SRC-003" // cannot reach the source
 	SrcTooBig        Code = "WEIR-SRC-004" // a row is larger than a message may be
+	SrcColumns       Code = "WEIR-SRC-005" // a column cannot be left out or masked
 )
 
 func srcCodes() []Entry {
@@ -29,6 +30,11 @@ func srcCodes() []Entry {
 			Code: SrcTooBig, Name: "SRC_ROW_TOO_BIG", Class: Poison, Exit: ExitEnvironment,
 			Title:  "a row is larger than a message may be",
 			Remedy: "Raise max_payload of the NATS server, or leave the table out of the source.",
+		},
+		{
+			Code: SrcColumns, Name: "SRC_COLUMNS", Class: Permanent, Exit: ExitRequest,
+			Title:  "a column cannot be left out or masked",
+			Remedy: "Correct <pattern> in <where>.columns, or leave the table out of <where>.tables.",
 		},
 	}
 }

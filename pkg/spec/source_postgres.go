@@ -12,8 +12,7 @@ type PostgresSource struct {
 	Slot        string          `yaml:"slot" pattern:"[a-z0-9_]{1,63}" hint:"lower-case letters, digits and underscores, at most 63" doc:"An existing replication slot. Weir never drops it. Left out: Weir makes its own."`
 	Publication string          `yaml:"publication" pattern:"[A-Za-z_][A-Za-z0-9_$]{0,62}" hint:"letters, digits and underscores, at most 63" doc:"An existing publication. Weir never drops it. Left out: Weir makes its own."`
 	Heartbeat   config.Duration `yaml:"heartbeat" default:"10s" min:"1s" max:"1h" doc:"How often the position moves while the captured tables are quiet."`
-
-	_ struct{} `yaml:"columns" later:"true"`
+	Columns     Columns         `yaml:"columns" doc:"Columns whose values never leave the source: not on the bus, not in logs, states or files."`
 }
 
 // SnapshotMode is whether the rows that exist before the log begins are copied.
@@ -40,4 +39,5 @@ func (c *PostgresSource) secrets() []config.Secret { return []config.Secret{c.UR
 func (c *PostgresSource) check(d *config.Decoder, n *config.Node) {
 	checkPostgresURL(d, n.Get("url"), c.URL)
 	c.Tables.check(d, n.Get("tables"))
+	c.Columns.check(d, n.Get("columns"))
 }

@@ -31,6 +31,7 @@ sources:
     slot: my_slot
     publication: my_pub
     heartbeat: 3s
+    columns: {exclude: [public.a.ssn], mask: {"public.*.email": hash, public.a.b: null}, salt: "${SALT}"}
   made-up: {type: generator, rows: 10, rate: 5, tables: 2, columns: 9, keys: 7, deletes: 10, seed: 18446744073709551615, transaction_rows: 4, readers: 3}
 sinks:
   warehouse:

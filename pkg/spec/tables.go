@@ -52,17 +52,9 @@ func ParseTablePattern(s string) (TablePattern, error) {
 	if r, ok := strings.CutPrefix(s, "!"); ok {
 		p.exclude, rest = true, r
 	}
-	var parts []glob
-	for {
-		g, r, err := parsePart(rest)
-		if err != nil {
-			return TablePattern{}, err
-		}
-		parts = append(parts, g)
-		if r == "" {
-			break
-		}
-		rest = r[1:] // the dot
+	parts, err := parseParts(rest)
+	if err != nil {
+		return TablePattern{}, err
 	}
 	switch {
 	case len(parts) == 1:
@@ -72,6 +64,22 @@ func ParseTablePattern(s string) (TablePattern, error) {
 	}
 	p.schema, p.table = parts[0], parts[1]
 	return p, nil
+}
+
+// parseParts reads the parts of a dotted pattern.
+func parseParts(s string) ([]glob, error) {
+	var parts []glob
+	for {
+		g, rest, err := parsePart(s)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, g)
+		if rest == "" {
+			return parts, nil
+		}
+		s = rest[1:] // the dot
+	}
 }
 
 // parsePart reads one part and returns what follows it: nothing, or a text that begins with a dot.

@@ -98,10 +98,11 @@ func (r *reader) change(ctx context.Context, out source.Output, b []byte) error 
 	if err != nil || t == nil {
 		return err
 	}
-	width := len(t.columns)
+	width := t.width
 	if (c.New != nil && len(c.New) != width && c.Kind != pgoutput.KindDelete) || (c.OldKind != pgoutput.OldNone && len(c.Old) != width) {
 		return r.undecodable(fmt.Errorf("table %s: a row of another width than its relation's %d columns", t.id(), width))
 	}
+	c.New, c.Old = t.kept(c.New), t.kept(c.Old)
 	switch c.Kind {
 	case pgoutput.KindInsert:
 		err = r.insert(t, c.New)

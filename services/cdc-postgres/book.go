@@ -18,6 +18,7 @@ import (
 type book struct {
 	where    string
 	binary   bool
+	veil     *veil
 	captured map[pgrepl.TableName]uint32
 	names    map[uint32]pgrepl.TableName
 	tables   map[uint32]*catalog.Table
@@ -30,7 +31,7 @@ func openBook(ctx context.Context, conn *pgx.Conn, target *pgrepl.Target, captur
 		tables: make(map[uint32]*catalog.Table),
 	}
 	for _, t := range captured {
-		b.captured[t.TableName], b.names[t.OID] = t.OID, t.TableName
+		b.captured[t.TableName], b.names[t.OID], b.veil = t.OID, t.TableName, t.veil
 	}
 	all, err := catalog.List(ctx, conn)
 	if err != nil {
@@ -58,7 +59,7 @@ func openBook(ctx context.Context, conn *pgx.Conn, target *pgrepl.Target, captur
 func (b *book) allBinary() bool {
 	for _, t := range b.tables {
 		for _, c := range t.Columns {
-			if codec, ok := catalog.CodecOf(b.types, c.TypeOID, c.Modifier, c.Dimensions); !ok || !codec.HasBinary() {
+			if codec, ok := catalog.CodecOf(b.types, c.TypeOID, c.Modifier, c.Dimensions); !ok || !b.veil.binary(t.Name, c.Name, codec) {
 				return false
 			}
 		}
@@ -88,7 +89,7 @@ func (b *book) describe(ctx context.Context, conn *pgx.Conn, message []byte) (*d
 	if err := b.learn(ctx, conn, &r); err != nil {
 		return nil, err
 	}
-	d := describe(r, now, b.types, b.where)
+	d := b.veil.describe(r, now, b.types, b.where)
 	if b.binary && d.err == nil && !d.binary() {
 		return nil, errAsText
 	}

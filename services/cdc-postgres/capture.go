@@ -29,6 +29,8 @@ type capturedTable struct {
 	Root bool `json:"root,omitempty"`
 	// RowBytes is the server's estimate of the size of a row; 0 when it has none.
 	RowBytes int64 `json:"row_bytes,omitempty"`
+
+	veil *veil // of this process; it is in no state
 }
 
 // keyColumn is one column of a table's key.
@@ -78,7 +80,7 @@ func (s *setup) capture(ctx context.Context, tables []*catalog.Table) ([]capture
 	captured := make([]capturedTable, 0, len(tables))
 	for _, t := range tables {
 		r := relationOf(t)
-		d := describe(r, t, types, s.where)
+		d := s.veil.describe(r, t, types, s.where)
 		if d.err != nil {
 			return nil, d.err
 		}
@@ -88,11 +90,11 @@ func (s *setup) capture(ctx context.Context, tables []*catalog.Table) ([]capture
 		}
 		f := facts[t.OID]
 		c := capturedTable{
-			TableName: t.Name, OID: t.OID, Root: t.Partitioned, Columns: f.columns, RowBytes: f.rowBytes,
+			TableName: t.Name, OID: t.OID, Root: t.Partitioned, Columns: f.columns, RowBytes: f.rowBytes, veil: s.veil,
 			Fingerprint: bound.builder.Schema().Fingerprint().String(),
 		}
 		for _, i := range d.key {
-			col := r.Columns[i]
+			col := d.relation.Columns[i]
 			c.Key = append(c.Key, keyColumn{Name: col.Name, Form: core.KeyFormOf(col.TypeOID, slices.Contains(f.bytewise, col.Name))})
 		}
 		captured = append(captured, c)

@@ -32,6 +32,7 @@ type opened struct {
 	cfg    source.Config
 	source *spec.PostgresSource
 	target *pgrepl.Target
+	veil   *veil
 	where  string
 }
 
@@ -51,7 +52,11 @@ func open(cfg source.Config) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &opened{cfg: cfg, source: pg, target: target, where: where}, nil
+	v, err := newVeil(cfg, pg, where)
+	if err != nil {
+		return nil, err
+	}
+	return &opened{cfg: cfg, source: pg, target: target, veil: v, where: where}, nil
 }
 
 // OpenEnumerator checks the server, makes publication and slot where they are wanted and missing, and checks those that

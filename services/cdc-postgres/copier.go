@@ -14,6 +14,7 @@ import (
 
 	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/pgcodec"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/cdc-postgres/internal/catalog"
@@ -226,7 +227,7 @@ func (c *copier) plan(ctx context.Context, t *capturedTable) (*copyPlan, error) 
 	if err != nil {
 		return nil, err
 	}
-	d := describe(relationOf(now), now, types, c.target.Where())
+	d := t.veil.describe(relationOf(now), now, types, c.target.Where())
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -240,6 +241,9 @@ func (c *copier) plan(ctx context.Context, t *capturedTable) (*copyPlan, error) 
 	p := &copyPlan{table: bound}
 	if p.scan, err = scan.Bind(bound.builder, d.codecs); err != nil {
 		return nil, fault.Wrap(err, fault.PGTypeUndecodable, c.target.Where(), err.Error())
+	}
+	for _, m := range d.masks {
+		p.scan.Mask(m.column, func(next pgcodec.Decoder) pgcodec.Decoder { return m.decoder(bound.builder, next) })
 	}
 	c.plans[t.id()] = p
 	return p, nil

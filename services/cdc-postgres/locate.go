@@ -136,7 +136,14 @@ func (l *locator) change(found []located, at int, body []byte) []located {
 	if row.Parse(body) != nil {
 		return found
 	}
-	width := len(t.known.columns)
+	width := t.known.width
+	if len(row.New) == width {
+		row.New = t.known.kept(row.New)
+	}
+	if len(row.Old) == width {
+		row.Old = t.known.kept(row.Old)
+	}
+	width = len(t.known.columns)
 	place := located{at: at, old: unlocated, new: unlocated}
 	n := int32(len(found))
 	switch row.Kind {

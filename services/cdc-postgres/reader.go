@@ -89,6 +89,7 @@ func (r *reader) Receive(payload []byte) error {
 		if err != nil {
 			return err
 		}
+		s.cover(r.veil)
 		r.source = s
 		r.copier = startCopier(r.target, r.cfg.Logger, s.Tables)
 		return nil
@@ -110,6 +111,9 @@ func (r *reader) Receive(payload []byte) error {
 // Poll emits what has arrived. It returns at a safe point: between chunks, between transactions, or inside one that has
 // grown past the limit; never with rows left in a builder.
 func (r *reader) Poll(ctx context.Context, out source.Output, wake <-chan struct{}) (source.Status, error) {
+	if err := r.tell(ctx, out); err != nil { // what Receive has to say must not wait for something to arrive
+		return source.Status{}, err
+	}
 	if err := r.heed(ctx, out); err != nil {
 		return source.Status{}, err
 	}
@@ -181,10 +185,8 @@ func (r *reader) ended(ctx context.Context, out source.Output, err error) (sourc
 	if err := r.flushAll(ctx, out); err != nil {
 		return source.Status{}, err
 	}
-	for _, m := range r.share.Outbox() {
-		if err := out.Tell(ctx, m); err != nil {
-			return source.Status{}, fmt.Errorf("tell the enumerator: %w", err)
-		}
+	if err := r.tell(ctx, out); err != nil {
+		return source.Status{}, err
 	}
 	s := source.Status{Input: r.input, Drained: r.over && !r.share.Following()}
 	if r.tracker != nil {
@@ -193,6 +195,15 @@ func (r *reader) ended(ctx context.Context, out source.Output, err error) (sourc
 		s.Drained = r.link.drained(at) || (r.only && r.filter == nil)
 	}
 	return s, nil
+}
+
+func (r *reader) tell(ctx context.Context, out source.Output) error {
+	for _, m := range r.share.Outbox() {
+		if err := out.Tell(ctx, m); err != nil {
+			return fmt.Errorf("tell the enumerator: %w", err)
+		}
+	}
+	return nil
 }
 
 // next takes the next item from the link.

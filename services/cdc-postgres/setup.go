@@ -57,6 +57,7 @@ func (s *setup) restore(ctx context.Context) error {
 		return err
 	}
 	s.restored, s.state = true, *state
+	s.state.cover(s.veil)
 	log, err := s.resume()
 	if err != nil {
 		return err
@@ -170,6 +171,9 @@ func (s *setup) choose(ctx context.Context) ([]*catalog.Table, error) {
 	if err := catalog.Describe(ctx, s.conn, tables); err != nil {
 		return nil, s.target.Fault(err)
 	}
+	if err := s.veil.used(tables); err != nil {
+		return nil, err
+	}
 	if err := noIdentity(s.where, tables); err != nil {
 		return nil, err
 	}
@@ -204,19 +208,37 @@ func (s *setup) publication(ctx context.Context, tables []*catalog.Table) error 
 		return nil
 	}
 	s.state.Publication = core.BaseName(s.cfg.Job, s.cfg.Life)
-	names := make([]pgrepl.TableName, len(tables))
+	published := make([]pgrepl.Published, len(tables))
 	for i, t := range tables {
-		names[i] = t.Name
+		published[i].TableName = t.Name
 		if !t.Owned && !s.server.Superuser {
 			return fault.New(fault.PGNoCreate, s.where, fmt.Sprintf("only the owner of table %s may publish it", t.Name),
 				"role", s.target.User(), "database", s.target.Database(), "publication", s.state.Publication, "tables", t.Name.Sanitize())
 		}
 	}
+	if err := s.list(ctx, tables, published); err != nil {
+		return err
+	}
 	if !s.server.CanCreate {
 		return fault.New(fault.PGNoCreate, s.where, fmt.Sprintf("role %q has no CREATE right on database %q", s.target.User(), s.target.Database()),
-			"role", s.target.User(), "database", s.target.Database(), "publication", s.state.Publication, "tables", names[0].Sanitize())
+			"role", s.target.User(), "database", s.target.Database(), "publication", s.state.Publication, "tables", tables[0].Name.Sanitize())
 	}
-	return s.target.MakePublication(ctx, s.conn, s.state.Publication, names)
+	return s.target.MakePublication(ctx, s.conn, s.state.Publication, published)
+}
+
+// list names the columns to be sent of tables of which some are not to leave the server.
+func (s *setup) list(ctx context.Context, tables []*catalog.Table, published []pgrepl.Published) error {
+	if s.veil == nil {
+		return nil
+	}
+	for i, t := range tables {
+		one, err := catalog.OneIdentity(ctx, s.conn, t)
+		if err != nil {
+			return s.target.Fault(err)
+		}
+		published[i].Columns = s.veil.listed(t, s.server.Version, one)
+	}
+	return nil
 }
 
 // slot makes the slot of this attempt, or checks the one that was given, and returns where its log begins. Slots of

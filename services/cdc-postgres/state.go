@@ -41,6 +41,13 @@ type readerState struct {
 	Schemas  map[rows.TableID]schemaVersion `json:"schemas"`
 }
 
+// cover gives every table the veil of this process.
+func (s *enumeratorState) cover(v *veil) {
+	for i := range s.Tables {
+		s.Tables[i].veil = v
+	}
+}
+
 // position is where a log is read from that has, or has not, been read before.
 func (s *enumeratorState) position(log *readerState) core.Position {
 	if log != nil {

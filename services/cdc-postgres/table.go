@@ -27,12 +27,16 @@ type described struct {
 	codecs   []pgcodec.Codec
 	key      []int
 	err      error
+	// Of the columns in the log: how many there are, which are kept (nil: all), and what takes the place of values; see veil.
+	width int
+	keep  []int
+	masks []masked
 }
 
 // describe combines a table of the log with the catalog of today. now is nil when the catalog has no such table any
 // more; types must hold every type of the relation that still exists.
 func describe(r pgoutput.Relation, now *catalog.Table, types map[uint32]catalog.Type, where string) *described {
-	d := &described{relation: r, captured: true}
+	d := &described{relation: r, captured: true, width: len(r.Columns)}
 	if now == nil {
 		now = &catalog.Table{}
 	}
@@ -76,7 +80,7 @@ func (d *described) binary() bool {
 func (d *described) same(o *described) bool {
 	return d.id() == o.id() && d.captured == o.captured && d.err == nil && o.err == nil &&
 		d.relation.Identity == o.relation.Identity && slices.Equal(d.relation.Columns, o.relation.Columns) &&
-		slices.Equal(d.columns, o.columns) && slices.Equal(d.key, o.key)
+		slices.Equal(d.columns, o.columns) && slices.Equal(d.key, o.key) && slices.Equal(d.keep, o.keep)
 }
 
 func (d *described) id() rows.TableID {
@@ -120,6 +124,9 @@ func bind(d *described, version uint32, where string) (*table, error) {
 		if t.binary[i], err = c.Decoder(t.builder, i, pgcodec.Binary); err != nil {
 			return nil, fault.Wrap(err, fault.PGTypeUndecodable, where, err.Error())
 		}
+	}
+	for _, m := range d.masks {
+		t.text[m.column], t.binary[m.column] = m.decoder(t.builder, t.text[m.column]), m.decoder(t.builder, t.binary[m.column])
 	}
 	return t, nil
 }

@@ -173,3 +173,14 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1`,
 	t.Identity, t.Obstacle, t.Partitioned = identity[0], obstacle(kind, persistence), kind == "p"
 	return &t, Describe(ctx, conn, []*Table{&t})
 }
+
+// OneIdentity reports whether a table and all its partitions have the replica identity of the primary key; true of a table
+// without partitions, whatever it has.
+func OneIdentity(ctx context.Context, conn *pgx.Conn, t *Table) (one bool, err error) {
+	if !t.Partitioned {
+		return true, nil
+	}
+	err = conn.QueryRow(ctx, `
+SELECT bool_and(c.relreplident = 'd') FROM pg_partition_tree($1) p JOIN pg_class c ON c.oid = p.relid`, t.OID).Scan(&one)
+	return one, err
+}

@@ -56,11 +56,29 @@ SELECT puballtables, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot FR
 	return p, true, nil
 }
 
+// Published is a table in a publication.
+type Published struct {
+	TableName
+	// Columns are those that are sent, all when it is nil; a server before version 15 sends all.
+	Columns []string
+}
+
+func (p Published) clause() string {
+	if p.Columns == nil {
+		return p.Sanitize()
+	}
+	quoted := make([]string, len(p.Columns))
+	for i, c := range p.Columns {
+		quoted[i] = pgx.Identifier{c}.Sanitize()
+	}
+	return p.Sanitize() + " (" + strings.Join(quoted, ", ") + ")"
+}
+
 // MakePublication creates the publication for exactly these tables, or gives an existing one exactly these.
-func (t *Target) MakePublication(ctx context.Context, conn *pgx.Conn, name string, tables []TableName) error {
+func (t *Target) MakePublication(ctx context.Context, conn *pgx.Conn, name string, tables []Published) error {
 	quoted := make([]string, len(tables))
 	for i, n := range tables {
-		quoted[i] = n.Sanitize()
+		quoted[i] = n.clause()
 	}
 	list, id := strings.Join(quoted, ", "), pgx.Identifier{name}.Sanitize()
 	_, err := conn.Exec(ctx, "CREATE PUBLICATION "+id+" FOR TABLE "+list+" WITH (publish_via_partition_root = true)")
