@@ -88,28 +88,28 @@ func TestOrder(t *testing.T) {
 	t.Parallel()
 	w0, w1 := plan.SubtaskID{Vertex: "w", Index: 0}, plan.SubtaskID{Vertex: "w", Index: 1}
 	pieces := []Piece{
-		{w0, "a", false},
-		{w0, "b", false},
-		{w0, "a", true},
-		{w0, "a", false},
-		{w0, "a", true},
-		{w0, "a", false},
-		{w1, "a", false},
-		{w1, "a", true},
-		{w1, "b", false},
-		{w1, "a", false},
+		{w0, "a", false, 1},
+		{w0, "b", false, 1},
+		{w0, "a", true, 1},
+		{w0, "a", false, 1},
+		{w0, "a", true, 1},
+		{w0, "a", false, 2}, // behind what other writers have of the version before
+		{w1, "a", false, 1},
+		{w1, "a", true, 1},
+		{w1, "b", false, 1},
+		{w1, "a", false, 1},
 	}
 	work, err := Order(pieces)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []TableWork{{"a", true, []int{5, 9}}, {"b", false, []int{1, 8}}}
+	want := []TableWork{{"a", true, []int{9, 5}}, {"b", false, []int{1, 8}}}
 	if !slices.EqualFunc(work, want, func(x, y TableWork) bool {
 		return x.Table == y.Table && x.Truncate == y.Truncate && slices.Equal(x.Pieces, y.Pieces)
 	}) {
 		t.Errorf("Order = %v, want %v", work, want)
 	}
-	if _, err := Order([]Piece{{w0, "a", true}, {w1, "a", false}}); err == nil {
+	if _, err := Order([]Piece{{w0, "a", true, 1}, {w1, "a", false, 1}}); err == nil {
 		t.Error("a truncate that one writer did not meet was accepted")
 	}
 }

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"weir.dev/weir/pkg/plan"
 )
@@ -12,6 +14,8 @@ type Piece struct {
 	Table  string
 	// Truncate marks the place where a writer met the table's truncate; such a piece has no rows.
 	Truncate bool
+	// Version is the schema version of the rows.
+	Version uint32
 }
 
 // TableWork is what one table needs in a commit.
@@ -27,7 +31,8 @@ type TableWork struct {
 // work per table, tables in order of their first piece.
 //
 // A truncate reaches every writer, each at its own place in its own order; what a writer staged before its last one is
-// left out. Writers hold disjoint keys, so the pieces of different writers need no order among themselves. A writer that
+// left out. Writers hold disjoint keys, so the pieces of different writers need no order among themselves but that of their
+// schema versions: the table changes once from each to the next. A writer that
 // has rows of a truncated table but did not meet the truncate is an error: the cut would be inconsistent.
 func Order(pieces []Piece) ([]TableWork, error) {
 	var work []TableWork
@@ -53,6 +58,9 @@ func Order(pieces []Piece) ([]TableWork, error) {
 		default:
 			w.Pieces = append(w.Pieces, i)
 		}
+	}
+	for _, w := range work {
+		slices.SortStableFunc(w.Pieces, func(a, b int) int { return cmp.Compare(pieces[a].Version, pieces[b].Version) })
 	}
 	return work, nil
 }

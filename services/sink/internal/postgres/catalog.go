@@ -68,7 +68,7 @@ func (c *Committer) prepare(ctx context.Context, s *session, schema *rows.Schema
 			return nil, err
 		}
 	}
-	if err := t.evolve(ctx, s, found, types, made, at); err != nil {
+	if err := c.evolve(ctx, s, t, found, types, made, at); err != nil {
 		return nil, err
 	}
 	return t, t.checkKey(found, at)
@@ -132,12 +132,13 @@ type column struct {
 	Kind      string // pg_type.typtype; a domain counts as its base type
 	Required  bool   // NOT NULL without a default
 	Generated bool
+	Default   bool // has a default or is an identity
 }
 
 // relation is a table that exists.
 type relation struct {
 	columns map[string]column
-	// unique lists the column sets of usable unique indexes; others counts unique and exclusion constraints of any form.
+	// unique lists the column sets of usable unique indexes, quoted; others counts unique and exclusion constraints of any form.
 	unique     [][]string
 	others     int
 	referenced bool // by foreign keys whose action reaches into other tables
@@ -147,7 +148,8 @@ type relation struct {
 func examine(ctx context.Context, q querier, schema, name string) (*relation, error) {
 	found, err := q.Query(ctx, `SELECT a.attname::text, format_type(coalesce(nullif(t.typbasetype, 0), a.atttypid),
 			CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END),
-			t.typtype::text, a.attnotnull AND NOT a.atthasdef AND a.attidentity = '', a.attgenerated <> ''
+			t.typtype::text, a.attnotnull AND NOT a.atthasdef AND a.attidentity = '', a.attgenerated <> '',
+			a.atthasdef OR a.attidentity <> ''
 		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 			JOIN pg_type t ON t.oid = a.atttypid
 		WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped`, schema, name)
@@ -178,6 +180,9 @@ func examine(ctx context.Context, q querier, schema, name string) (*relation, er
 		}
 		r.others++
 		if usable {
+			for i := range names {
+				names[i] = quote(names[i])
+			}
 			slices.Sort(names)
 			r.unique = append(r.unique, names)
 		}
@@ -241,72 +246,21 @@ func (t *target) createSQL(types []string) string {
 	return "CREATE TABLE " + t.name + " (\n\t" + strings.Join(lines, ",\n\t") + "\n)"
 }
 
-// evolve compares the schema with the table, adds nullable columns and widens types, and resolves how each column is
-// written. Columns of the target that the source does not have are left, as long as they may be null.
-func (t *target) evolve(ctx context.Context, q querier, found *relation, types []string, made bool, at place) error {
-	var alter []string
-	t.direct = true
-	for i, c := range t.schema.Columns() {
-		want := types[i]
-		have, ok := found.columns[c.Name]
-		if text := pgcodec.SQLType(c, t.schema.Origin()); have.SQLType == text {
-			want = text // the target has got a user's type later than the column
-		}
-		switch {
-		case !ok:
-			alter = append(alter, "ADD COLUMN "+quote(c.Name)+" "+want)
-			have = column{Name: c.Name, SQLType: want, Kind: "b"}
-		case have.Generated:
-			return fault.New(fault.SinkSchemaChange, at.String(), "column "+c.Name+" is generated at the target", "table", t.plain)
-		case have.SQLType == want || !made || pgcodec.Wider(have.SQLType, want):
-		case pgcodec.Wider(want, have.SQLType):
-			alter = append(alter, "ALTER COLUMN "+quote(c.Name)+" TYPE "+want)
-			have.SQLType = want
-		default:
-			return fault.New(fault.SinkSchemaChange, at.String(),
-				"column "+c.Name+" is "+have.SQLType+" at the target and "+want+" at the source", "table", t.plain)
-		}
-		tc := targetColumn{name: quote(c.Name), key: c.KeyPos > 0, stage: pgcodec.StageType(c)}
-		var direct bool
-		tc.cast, direct = conversion(tc.stage, have)
-		t.direct = t.direct && direct
-		t.columns = append(t.columns, tc)
-	}
-	for _, c := range changeColumns {
-		if _, clash := t.schema.Lookup(c.name); clash && t.mode == spec.Changelog {
-			return fault.New(fault.SinkNameClash, at.String(), "column "+c.name+" of the source has the name of a changelog column")
-		}
-		if _, ok := found.columns[c.name]; !ok && t.mode == spec.Changelog {
-			alter = append(alter, "ADD COLUMN "+c.name+" "+c.sqlType)
-		}
-	}
-	for name, c := range found.columns {
-		if _, ok := t.schema.Lookup(name); ok || !c.Required {
-			continue
-		}
-		if !made {
-			return fault.New(fault.SinkConstraint, at.String(), "column "+name+" is NOT NULL and the source does not have it",
-				"table", t.plain, "constraint", "NOT NULL of "+name)
-		}
-	}
-	if len(alter) == 0 {
-		return nil
-	}
-	_, err := q.Exec(ctx, "ALTER TABLE "+t.name+" "+strings.Join(alter, ", "))
-	return err
-}
-
 // checkKey finds the unique index that an upsert needs.
 func (t *target) checkKey(found *relation, at place) error {
 	t.guarded = found.others > 0
 	if t.mode != spec.Upsert {
 		return nil
 	}
-	var key []string
+	var key, quoted []string
 	for _, i := range t.schema.Key() {
-		key = append(key, t.schema.Column(i).Name)
+		name := t.schema.Column(i).Name
+		key, quoted = append(key, name), append(quoted, quote(name))
+		if t.columns != nil { // the target may have another name for it
+			quoted[len(quoted)-1] = t.columns[i].name
+		}
 	}
-	sorted := slices.Sorted(slices.Values(key))
+	sorted := slices.Sorted(slices.Values(quoted))
 	if !slices.ContainsFunc(found.unique, func(u []string) bool { return slices.Equal(u, sorted) }) {
 		return fault.New(fault.SinkWrongKey, at.String(), "no unique index on exactly ("+strings.Join(key, ", ")+")",
 			"table", t.plain, "key", strings.Join(key, ", "))

@@ -241,6 +241,11 @@ func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Resu
 	}
 	for _, t := range a.targets {
 		c.targets[t.schema.Table()] = t
+		for _, note := range t.notes {
+			c.cfg.Logger.WarnContext(ctx, "columns changed at the source", slog.String("table", t.plain),
+				slog.Uint64("version", uint64(t.schema.Version())), slog.String("change", note))
+		}
+		t.notes = nil
 	}
 	if a.nulled > 0 {
 		c.cfg.Logger.WarnContext(ctx, "values without a form at the target were written as null",

@@ -45,7 +45,8 @@ func (l ledger) name(table string) string { return pgx.Identifier{l.schema, tabl
 // unique violation in the catalog says that the winner has made it.
 func (l ledger) create(ctx context.Context, q querier) error {
 	var there bool
-	err := q.QueryRow(ctx, `SELECT count(*) = 3 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	err := q.QueryRow(ctx, `SELECT count(*) = 3 AND bool_or(a.attnum IS NOT NULL) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND c.relname = $4 AND a.attname = 'columns' AND NOT a.attisdropped
 		WHERE n.nspname = $1 AND c.relname IN ($2, $3, $4)`, l.schema, ledgerTable, logTable, ownTable).Scan(&there)
 	if err != nil || there {
 		return err
@@ -62,8 +63,9 @@ func (l ledger) create(ctx context.Context, q querier) error {
 			fence bigint NOT NULL, rows bigint NOT NULL, dead bigint NOT NULL, at timestamptz NOT NULL,
 			PRIMARY KEY (job, sink, epoch))`,
 		`CREATE TABLE IF NOT EXISTS ` + l.name(ownTable) + ` (
-			job text, sink text, source text, target text NOT NULL, made boolean NOT NULL, at timestamptz NOT NULL,
+			job text, sink text, source text, target text NOT NULL, made boolean NOT NULL, at timestamptz NOT NULL, columns jsonb,
 			PRIMARY KEY (job, sink, source), UNIQUE (job, sink, target))`,
+		`ALTER TABLE ` + l.name(ownTable) + ` ADD COLUMN IF NOT EXISTS columns jsonb`,
 	} {
 		if _, err := q.Exec(ctx, ddl); err != nil && !hasState(err, uniqueViolation) {
 			return err

@@ -41,7 +41,13 @@ func (a *apply) complete(ctx context.Context, t *target, p *part) error {
 func (t *target) completeSQL(staging string, absent []uint16) string {
 	var set, on []string
 	for _, i := range absent {
+		if t.columns[i].name == "" {
+			continue
+		}
 		set = append(set, stagingColumn(int(i))+" = t."+t.columns[i].name+"::"+pgcodec.StageType(t.schema.Column(int(i))))
+	}
+	if len(set) == 0 {
+		set = append(set, stagingColumn(0)+" = s."+stagingColumn(0)) // the rows are counted all the same
 	}
 	for n, i := range t.schema.Key() {
 		on = append(on, "t."+t.columns[i].name+" = s."+stagingColumn(len(t.columns)+n)+t.columns[i].cast)

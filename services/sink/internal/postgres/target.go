@@ -19,6 +19,11 @@ type target struct {
 	plain  string // for people
 	// columns are in the schema's order.
 	columns []targetColumn
+	// retained are columns, quoted, that the source no longer has and the target keeps: rows written now have null there.
+	retained []string
+	// first says that the sink had not met the table before, notes what was changed about its columns, for people.
+	first bool
+	notes []string
 	// direct says that a COPY may go straight into the table: every column takes the binary form that rows have.
 	direct bool
 	// guarded says that the table has unique or exclusion constraints besides the key: the order of rows may matter.
@@ -30,7 +35,7 @@ type target struct {
 }
 
 type targetColumn struct {
-	name string // quoted
+	name string // quoted; empty when the column is not written
 	key  bool
 	// stage is the type in staging tables, cast the conversion from there to the column's type; usually none is needed.
 	stage, cast string
@@ -73,20 +78,14 @@ func stagingDDL(s *rows.Schema, keysOnly, change bool, name string) string {
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// all lists the indexes of all columns.
-func (t *target) all() []int {
-	want := make([]int, len(t.columns))
-	for i := range want {
-		want[i] = i
-	}
-	return want
-}
+// all lists the indexes of all columns that are written.
+func (t *target) all() []int { return t.present(nil) }
 
-// present lists the columns that the rows of a partial part have.
+// present lists the columns that are written of the rows of a partial part.
 func (t *target) present(absent []uint16) []int {
 	var want []int
 	for i := range t.columns {
-		if !containsColumn(absent, i) {
+		if t.columns[i].name != "" && !containsColumn(absent, i) {
 			want = append(want, i)
 		}
 	}
@@ -149,6 +148,9 @@ func (t *target) changes(want []int, value func(i int) string) []string {
 			set = append(set, t.columns[i].name+" = "+value(i))
 		}
 	}
+	for _, name := range t.retained {
+		set = append(set, name+" = NULL")
+	}
 	return set
 }
 
@@ -179,8 +181,12 @@ func (t *target) sorted(staging string) string {
 // exist, which an UPDATE has taken care of.
 func (t *target) insertSQL(staging string, missing bool) string {
 	all := t.all()
-	sql := "INSERT INTO " + t.name + " (" + strings.Join(t.names(all), ", ") + ") OVERRIDING SYSTEM VALUE SELECT " +
-		strings.Join(t.values(all), ", ") + " FROM "
+	names, values := t.names(all), t.values(all)
+	for _, name := range t.retained {
+		names, values = append(names, name), append(values, "NULL")
+	}
+	sql := "INSERT INTO " + t.name + " (" + strings.Join(names, ", ") + ") OVERRIDING SYSTEM VALUE SELECT " +
+		strings.Join(values, ", ") + " FROM "
 	if t.mode != spec.Upsert {
 		return sql + staging + " s"
 	}

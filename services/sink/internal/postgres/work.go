@@ -26,7 +26,7 @@ func newWork(commit sink.Commit) (work, error) {
 			return work{}, fmt.Errorf("epoch %s, piece %d of %s: %w", commit.Ref.Epoch, i, st.Subtask, err)
 		}
 		descs[i] = d
-		pieces[i] = core.Piece{Writer: st.Subtask, Table: string(d.Table), Truncate: d.Truncate}
+		pieces[i] = core.Piece{Writer: st.Subtask, Table: string(d.Table), Truncate: d.Truncate, Version: d.Version}
 	}
 	tables, err := core.Order(pieces)
 	if err != nil {

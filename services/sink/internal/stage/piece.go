@@ -44,9 +44,11 @@ type Part struct {
 type Desc struct {
 	Table rows.TableID `json:"table"`
 	// Truncate marks the place of a truncate among the writer's pieces.
-	Truncate bool          `json:"truncate,omitempty"`
-	Inline   []byte        `json:"inline,omitempty"`
-	Object   *epoch.Object `json:"object,omitempty"`
+	Truncate bool `json:"truncate,omitempty"`
+	// Version is the schema version of the rows.
+	Version uint32        `json:"version,omitempty"`
+	Inline  []byte        `json:"inline,omitempty"`
+	Object  *epoch.Object `json:"object,omitempty"`
 }
 
 // ParseDesc reads what a writer described.

@@ -135,7 +135,7 @@ func (w *Writer) seal(ctx context.Context, r *run) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	p := &piece{desc: Desc{Table: r.schema.Table()}}
+	p := &piece{desc: Desc{Table: r.schema.Table(), Version: r.schema.Version()}}
 	for _, part := range parts {
 		p.rows += uint64(part.Rows.NumRows())
 	}
