@@ -72,7 +72,7 @@ func (r *reader) relation() error {
 	d := r.described[0]
 	r.described = r.described[1:]
 	if old := r.tables[d.relation.OID]; old != nil && old.builder != nil {
-		if old.same(d) {
+		if old.same(d) && r.unchanged(d) {
 			return nil
 		}
 		r.retired = append(r.retired, old)
@@ -304,18 +304,23 @@ func (r *reader) table(ctx context.Context, out source.Output, oid uint32) (*tab
 // bind gives a table its schema version: the one sent before when nothing differs, else the next.
 func (r *reader) bind(d *described) (*table, error) {
 	last, known := r.schemas[d.id()]
+	columns, evolved, err := r.evolved(d)
+	if err != nil {
+		return nil, err
+	}
 	version := max(last.Version, 1)
-	t, err := bind(d, version, r.where)
+	t, err := bind(evolved, version, r.where)
 	if err != nil {
 		return nil, err
 	}
 	if known && t.builder.Schema().Fingerprint().String() != last.Fingerprint {
 		version++
-		if t, err = bind(d, version, r.where); err != nil {
+		if t, err = bind(evolved, version, r.where); err != nil {
 			return nil, err
 		}
 	}
-	r.schemas[d.id()] = schemaVersion{Version: version, Fingerprint: t.builder.Schema().Fingerprint().String()}
+	t.described = d // what the next description is compared with
+	r.schemas[d.id()] = schemaVersion{Version: version, Fingerprint: t.builder.Schema().Fingerprint().String(), Columns: columns}
 	t.counter = r.progress.table(d.id())
 	return t, nil
 }

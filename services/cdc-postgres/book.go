@@ -23,12 +23,13 @@ type book struct {
 	names    map[uint32]pgrepl.TableName
 	tables   map[uint32]*catalog.Table
 	types    map[uint32]catalog.Type
+	told     map[uint32]bool // described on this connection
 }
 
 func openBook(ctx context.Context, conn *pgx.Conn, target *pgrepl.Target, captured []capturedTable) (*book, error) {
 	b := &book{
 		where: target.Where(), captured: make(map[pgrepl.TableName]uint32), names: make(map[uint32]pgrepl.TableName),
-		tables: make(map[uint32]*catalog.Table),
+		tables: make(map[uint32]*catalog.Table), told: make(map[uint32]bool),
 	}
 	for _, t := range captured {
 		b.captured[t.TableName], b.names[t.OID], b.veil = t.OID, t.TableName, t.veil
@@ -78,7 +79,10 @@ func (b *book) describe(ctx context.Context, conn *pgx.Conn, message []byte) (*d
 		return d, nil
 	}
 	now := b.tables[r.OID]
-	if now == nil || !fits(now, &r) {
+	// A table is described again when something of it has changed, which its names need not show.
+	again := b.told[r.OID]
+	b.told[r.OID] = true
+	if now == nil || again || !fits(now, &r) {
 		if now, err = catalog.ByOID(ctx, conn, r.OID); err != nil {
 			return nil, fmt.Errorf("read table %s from the catalog: %w", name, err)
 		}
@@ -127,7 +131,13 @@ func fits(now *catalog.Table, r *pgoutput.Relation) bool {
 			return false
 		}
 	}
-	return now.Identity == byte(r.Identity)
+	sent := len(r.Columns)
+	for _, c := range now.Columns {
+		if c.Generated {
+			sent++
+		}
+	}
+	return now.Identity == byte(r.Identity) && sent >= len(now.Columns)
 }
 
 // learn reads the types of a relation that are not known yet.

@@ -25,6 +25,8 @@ type capturedTable struct {
 	Columns string `json:"columns"`
 	// Fingerprint is that of the table's rows, in their first schema version.
 	Fingerprint string `json:"fingerprint"`
+	// Version is the first schema version itself.
+	Version core.Columns `json:"version"`
 	// Root says that the rows are in partitions.
 	Root bool `json:"root,omitempty"`
 	// RowBytes is the server's estimate of the size of a row; 0 when it has none.
@@ -91,7 +93,7 @@ func (s *setup) capture(ctx context.Context, tables []*catalog.Table) ([]capture
 		f := facts[t.OID]
 		c := capturedTable{
 			TableName: t.Name, OID: t.OID, Root: t.Partitioned, Columns: f.columns, RowBytes: f.rowBytes, veil: s.veil,
-			Fingerprint: bound.builder.Schema().Fingerprint().String(),
+			Fingerprint: bound.builder.Schema().Fingerprint().String(), Version: core.First(d.sent(), d.live),
 		}
 		for _, i := range d.key {
 			col := d.relation.Columns[i]

@@ -147,7 +147,7 @@ func (r *reader) begin(log []byte) error {
 		r.schemas = last.Schemas
 	} else {
 		for _, t := range r.source.Tables {
-			r.schemas[rows.TableID(t.String())] = schemaVersion{Version: firstVersion, Fingerprint: t.Fingerprint}
+			r.schemas[rows.TableID(t.String())] = schemaVersion{Version: firstVersion, Fingerprint: t.Fingerprint, Columns: t.Version}
 		}
 	}
 	from := r.source.position(last)

@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/source"
+	"weir.dev/weir/services/cdc-postgres/internal/catalog"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
 	"weir.dev/weir/services/cdc-postgres/internal/pgoutput"
 )
@@ -73,7 +74,11 @@ func pair(oid uint32, identity pgoutput.Identity, more ...pgoutput.RelationColum
 		{Key: identity != pgoutput.IdentityNothing, Name: "k", TypeOID: 23, Modifier: -1},
 		{Key: identity == pgoutput.IdentityFull, Name: "v", TypeOID: 25, Modifier: -1},
 	}, more...)
-	return describe(pgoutput.Relation{OID: oid, Schema: "s", Name: "t", Identity: identity, Columns: columns}, nil, plain, "sources.db")
+	now := &catalog.Table{OID: oid, Width: len(columns), Storage: 1}
+	for i, c := range columns {
+		now.Columns = append(now.Columns, catalog.Column{Number: i + 1, Name: c.Name, TypeOID: c.TypeOID, Modifier: c.Modifier})
+	}
+	return describe(pgoutput.Relation{OID: oid, Schema: "s", Name: "t", Identity: identity, Columns: columns}, now, plain, "sources.db")
 }
 
 func push(t *testing.T, r *reader, w *wire) {

@@ -32,6 +32,8 @@ type enumeratorState struct {
 type schemaVersion struct {
 	Version     uint32 `json:"version"`
 	Fingerprint string `json:"fingerprint"`
+	// Columns are what the columns of the next one are compared with.
+	Columns core.Columns `json:"columns"`
 }
 
 // readerState is where the log is, and what has been told of it.

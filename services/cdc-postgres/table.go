@@ -31,6 +31,8 @@ type described struct {
 	width int
 	keep  []int
 	masks []masked
+	// live is the table in the catalog, which may have moved on.
+	live *core.Live
 }
 
 // describe combines a table of the log with the catalog of today. now is nil when the catalog has no such table any
@@ -40,6 +42,7 @@ func describe(r pgoutput.Relation, now *catalog.Table, types map[uint32]catalog.
 	if now == nil {
 		now = &catalog.Table{}
 	}
+	d.live = liveOf(now)
 	d.key = core.KeyOf(&r, now.PrimaryKey, now.IdentityKey)
 	place := make(map[int]int, len(d.key))
 	for at, i := range d.key {
@@ -59,7 +62,7 @@ func describe(r pgoutput.Relation, now *catalog.Table, types map[uint32]catalog.
 		d.codecs = append(d.codecs, codec)
 		d.columns = append(d.columns, rows.Column{
 			Name: c.Name, Type: codec.Type(), Source: codec.SourceType(),
-			Nullable: !today[c.Name].NotNull && place[i] == 0, KeyPos: place[i],
+			Nullable: !today[c.Name].NotNull && place[i] == 0, KeyPos: place[i], ID: i + 1,
 		})
 	}
 	return d

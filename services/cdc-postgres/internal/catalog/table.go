@@ -23,13 +23,19 @@ type Table struct {
 	Owned bool
 	// Partitioned says that the rows are in partitions, which the log may name instead.
 	Partitioned bool
-	Columns     []Column
+	// Width is the highest number that a column ever had.
+	Width int
+	// Storage names the file with the rows; it changes when they are rewritten. 0 when they are in partitions.
+	Storage uint32
+	Columns []Column
 	// PrimaryKey and IdentityKey are names of columns in the order of the index; IdentityKey is that of USING INDEX.
 	PrimaryKey, IdentityKey []string
 }
 
 // Column is one column of a table, in the table's order.
 type Column struct {
+	// Number is the column's for good (attnum); a column that is dropped takes its own along.
+	Number   int
 	Name     string
 	TypeOID  uint32
 	Modifier int32
@@ -38,6 +44,10 @@ type Column struct {
 	NotNull    bool
 	// Generated columns are not in the log before version 18.
 	Generated bool
+	// Fill is the constant that ADD COLUMN gave to the rows that were there, as text; nil when none is stored.
+	Fill *string
+	// Default says that there is a default, or that the column is an identity.
+	Default bool
 }
 
 // Identified reports whether updates and deletes of the table can be sent. PostgreSQL itself refuses them otherwise, as
@@ -59,7 +69,7 @@ func (t *Table) Identified() bool {
 func List(ctx context.Context, conn *pgx.Conn) ([]*Table, error) {
 	rows, err := conn.Query(ctx, `
 SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relreplident::text,
-       pg_has_role(c.relowner, 'USAGE')
+       pg_has_role(c.relowner, 'USAGE'), c.relnatts, coalesce(pg_relation_filenode(c.oid), 0)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
   AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\_%'
@@ -70,7 +80,7 @@ ORDER BY n.nspname, c.relname`)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Table, error) {
 		var t Table
 		var kind, persistence, identity string
-		err := row.Scan(&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &persistence, &identity, &t.Owned)
+		err := row.Scan(&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &persistence, &identity, &t.Owned, &t.Width, &t.Storage)
 		if err == nil && identity != "" {
 			t.Identity = identity[0]
 		}
@@ -114,16 +124,25 @@ func Describe(ctx context.Context, conn *pgx.Conn, tables []*Table) error {
 
 func columns(ctx context.Context, conn *pgx.Conn, oids []uint32, byOID map[uint32]*Table) error {
 	rows, err := conn.Query(ctx, `
-SELECT attrelid, attname, atttypid, atttypmod, attndims, attnotnull, attgenerated <> ''
-FROM pg_attribute WHERE attrelid = ANY($1) AND attnum > 0 AND NOT attisdropped ORDER BY attrelid, attnum`, oids)
+SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attndims, a.attnotnull, a.attgenerated <> '',
+       a.atthasdef OR a.attidentity <> '',
+       CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1]
+            WHEN c.relkind = 'p' THEN (
+              SELECT (l.attmissingval::text::text[])[1] FROM pg_partition_tree(c.oid) p JOIN pg_attribute l ON l.attrelid = p.relid
+              WHERE l.attname = a.attname AND l.atthasmissing LIMIT 1) END
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+WHERE a.attrelid = ANY($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`, oids)
 	if err != nil {
 		return err
 	}
 	var oid uint32
 	var c Column
-	_, err = pgx.ForEachRow(rows, []any{&oid, &c.Name, &c.TypeOID, &c.Modifier, &c.Dimensions, &c.NotNull, &c.Generated}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{
+		&oid, &c.Number, &c.Name, &c.TypeOID, &c.Modifier, &c.Dimensions, &c.NotNull, &c.Generated, &c.Default, &c.Fill,
+	}, func() error {
 		t := byOID[oid]
 		t.Columns = append(t.Columns, c)
+		c.Fill = nil
 		return nil
 	})
 	return err
@@ -161,9 +180,10 @@ func ByOID(ctx context.Context, conn *pgx.Conn, oid uint32) (*Table, error) {
 	var kind, persistence, identity string
 	t.OID = oid
 	err := conn.QueryRow(ctx, `
-SELECT n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relreplident::text, pg_has_role(c.relowner, 'USAGE')
+SELECT n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relreplident::text, pg_has_role(c.relowner, 'USAGE'),
+       c.relnatts, coalesce(pg_relation_filenode(c.oid), 0)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1`, oid).Scan(
-		&t.Name.Schema, &t.Name.Name, &kind, &persistence, &identity, &t.Owned)
+		&t.Name.Schema, &t.Name.Name, &kind, &persistence, &identity, &t.Owned, &t.Width, &t.Storage)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
