@@ -82,7 +82,7 @@ SELECT current_user, current_database(), pg_backend_pid(),
        coalesce(nullif(current_setting('idle_replication_slot_timeout', true), '0'), ''),
        coalesce(current_setting('synchronized_standby_slots', true), ''),
        pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),
-       (SELECT count(*) FROM pg_snapshot_xip(pg_current_snapshot())),
+       (SELECT count(DISTINCT pid) FROM pg_locks WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND pid <> pg_backend_pid()),
        array(SELECT slot_name::text FROM pg_replication_slots WHERE slot_type = 'physical' AND active ORDER BY 1),
        array(SELECT pubname::text FROM pg_publication WHERE starts_with(pubname, 'weir_') ORDER BY 1)`,
 		string(RDS), string(CloudSQL), string(Azure)).Scan(
