@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.opentelemetry.io/otel/metric"
 
+	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
@@ -95,7 +96,7 @@ func (c Connector) OpenReader(ctx context.Context, cfg source.Config) (source.Re
 	if m == nil {
 		m = none()
 	}
-	p := newProgress(m.of(cfg.Job, cfg.Source.Name))
+	p := newProgress(m.of(cfg.Job, cfg.Source.Name), cfg.Subtask.Index != cdc.LogReader)
 	return newReader(cfg, o, startLink(ctx, o.target, cfg.Logger, p), p), nil
 }
 

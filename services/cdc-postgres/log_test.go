@@ -103,7 +103,7 @@ func newTestReader(tb testing.TB, from core.Position, cfg source.Config) *reader
 		cfg.Batch = 256 << 10
 	}
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	p := newProgress(none())
+	p := newProgress(none(), false)
 	l := &link{queue: newQueue(queueBytes), progress: p, end: newDrainEnd(), requests: make(chan struct{}, 1), replace: func() {}, kick: make(chan struct{}, 1)}
 	r := newReader(cfg, &opened{cfg: cfg, source: new(spec.PostgresSource), where: "sources.db"}, l, p)
 	r.tracker = core.NewTracker(from)

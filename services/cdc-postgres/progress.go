@@ -29,6 +29,7 @@ type tableCounter struct {
 // progress is what a reader may be asked about from other goroutines. The reader touches it once per batch.
 type progress struct {
 	metrics *metrics
+	copies  bool // the reader never has the log
 
 	mu         sync.Mutex
 	phase      report.Lifecycle
@@ -47,8 +48,8 @@ type progress struct {
 	slotOK   bool
 }
 
-func newProgress(m *metrics) *progress {
-	return &progress{metrics: m, phase: report.Snapshot, lastEvent: rows.NoTs}
+func newProgress(m *metrics, copies bool) *progress {
+	return &progress{metrics: m, copies: copies, phase: report.Snapshot, lastEvent: rows.NoTs}
 }
 
 // split says what is being read.
@@ -133,6 +134,10 @@ func (p *progress) report() report.Reader {
 		r.Tables = append(r.Tables, report.Table{Name: string(c.id), Lifecycle: p.phase, Rows: report.ExactOf(c.rows)})
 	}
 	slices.SortFunc(r.Tables, func(a, b report.Table) int { return strings.Compare(a.Name, b.Name) })
+	if p.copies {
+		// Only the reader of the log is behind or up; nobody may wait for this one.
+		r.Lifecycle, r.Head = report.Incremental, report.UnsupportedOf[report.SourceHead]()
+	}
 	if !p.assigned {
 		return r
 	}

@@ -214,9 +214,9 @@ func TestUpdates(t *testing.T) {
 		"nothing old, before":     {true, [][]byte{tuple('N', "1", "b")}, false, "update_before(1?) update_after(1b)"},
 		"key changed":             {true, [][]byte{tuple('K', "1", null), tuple('N', "2", unchanged)}, false, "delete(1?) insert(2?)"},
 		"key sent, not changed":   {false, [][]byte{tuple('K', "1", null), tuple('N', "1", null)}, false, "update_after(1-)"},
-		"whole row":               {false, [][]byte{tuple('O', "1", "a"), tuple('N', "1", unchanged)}, true, "update_after(1a)"},
+		"whole row":               {false, [][]byte{tuple('O', "1", "a"), tuple('N', "1", unchanged)}, true, "update_before(1a) update_after(1a)"},
 		"whole row, before":       {true, [][]byte{tuple('O', "1", "a"), tuple('N', "1", "b")}, true, "update_before(1a) update_after(1b)"},
-		"whole row without a key": {false, [][]byte{tuple('O', "1", "a"), tuple('N', "2", "b")}, true, "update_after(2b)"},
+		"whole row without a key": {false, [][]byte{tuple('O', "1", "a"), tuple('N', "2", "b")}, true, "update_before(1a) update_after(2b)"},
 	} {
 		r := newTestReader(t, core.Position{End: 50}, source.Config{})
 		r.opened.source.Before = c.before
