@@ -211,7 +211,10 @@ func TestHiddenColumnsRefused(t *testing.T) {
 			j.exec(t, "CREATE TABLE t (id int PRIMARY KEY, email text)")
 			hide(t, j)
 			_, err := j.open(t.Context())
-			if e := fault.Of(err); err == nil || e.Code != fault.SrcColumns || strings.Contains(e.Remedy, "<") {
+			if err == nil {
+				t.Fatal("taken")
+			}
+			if e := fault.Of(err); e.Code != fault.SrcColumns || strings.Contains(e.Remedy, "<") {
 				t.Fatalf("got %v", err)
 			}
 			if made := j.count(t, "SELECT count(*) FROM pg_publication"); made != 0 {

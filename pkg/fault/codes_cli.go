@@ -13,6 +13,7 @@ const (
 	CLIWrongPhase   Code = "WEIR-CLI-009" // the job's phase does not allow this command
 	CLIRefused      Code = "WEIR-CLI-010" // the server refused the request
 	CLIInterrupted  Code = "WEIR-CLI-011" // the command was interrupted before it was done
+	CLIResnapshot   Code = "WEIR-CLI-012" // the tables cannot be copied anew
 )
 
 func cliCodes() []Entry {
@@ -71,6 +72,11 @@ func cliCodes() []Entry {
 			Code: CLIInterrupted, Name: "INTERRUPTED", Class: Permanent, Exit: ExitInterrupt,
 			Title:  "the command was interrupted before it was done",
 			Remedy: "What it had asked for goes on without it: `weir job list` and `weir status <job>` show how far it is.",
+		},
+		{
+			Code: CLIResnapshot, Name: "RESNAPSHOT_REFUSED", Class: Permanent, Exit: ExitRequest,
+			Title:  "the tables cannot be copied anew",
+			Remedy: "Name tables as `weir status <job>` shows them, and set allow: [truncate] at sinks that are to be emptied.",
 		},
 	}
 }

@@ -36,6 +36,9 @@ func (s *State) decide(m Moment) []Effect {
 	if s.Head.Phase == Created {
 		return s.attempt(m, s.draft(), Reason{Code: "STARTED"}, 0)
 	}
+	if s.ordered() && s.Head.Drain == nil {
+		return s.order(m, s.draft())
+	}
 	if t := s.Attempt.Trouble; t != nil {
 		return s.recover(m, s.draft(), *t)
 	}
@@ -75,6 +78,9 @@ func (s *State) newLife(m Moment, old Head) []Effect {
 		SpecDigest: s.Intent.SpecDigest,
 		Handled:    Handled{Start: s.Intent.Start, Resume: s.Intent.Resume, EpochSeq: s.Intent.EpochSeq},
 		Reason:     Reason{Code: "SUBMITTED", Request: s.Intent.Request},
+	}
+	if r := s.Intent.Resnapshot; r != nil {
+		h.Handled.Resnapshot = r.Seq // a new life copies everything
 	}
 	return s.write(m, h, s.notice(NoticeState, m, &h))
 }

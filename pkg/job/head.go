@@ -69,6 +69,8 @@ type Head struct {
 	RetryAt time.Time `json:"retryAt,omitzero"`
 	// Handled are the sequences of the intent that have been answered.
 	Handled Handled `json:"handled,omitzero"`
+	// Resnapshot is the last order to the sources, of this life.
+	Resnapshot *Resnapshot `json:"resnapshot,omitempty"`
 	// Claimed tells what each sink's ledger held when this attempt claimed it; kept for people and for audits.
 	Claimed map[string]LedgerRow `json:"claimed,omitempty"`
 	// Release names who drops the job's external resources (slot, publication) once it is at rest for good.
@@ -152,6 +154,8 @@ type Handled struct {
 	Start    uint64 `json:"start,omitempty"`
 	Resume   uint64 `json:"resume,omitempty"`
 	EpochSeq uint64 `json:"epochSeq,omitempty"`
+	// Resnapshot is the sequence of the last order that a head was given.
+	Resnapshot uint64 `json:"resnapshot,omitempty"`
 }
 
 // Release is the hand-over of clean-up to one process.

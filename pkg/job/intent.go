@@ -38,6 +38,9 @@ type Intent struct {
 	Resume uint64 `json:"resume,omitempty"`
 	// EpochSeq asks for one epoch now each time it grows: what `status --wait-for caught-up` does on an idle job.
 	EpochSeq uint64 `json:"epochSeq,omitempty"`
+	// Resnapshot asks for tables to be copied anew, once each time its sequence grows: a running job is taken back to its
+	// durable epoch for it, a FAILED or SUSPENDED one goes on from there.
+	Resnapshot *Resnapshot `json:"resnapshot,omitempty"`
 	// DrainTimeout bounds a drain; zero is [DefaultDrainTimeout].
 	DrainTimeout time.Duration `json:"drainTimeout,omitempty"`
 	// Request identifies the person's request; it comes back in the head's reason.
@@ -76,6 +79,16 @@ func (i Intent) Resumed(request string, at time.Time) Intent {
 func (i Intent) Epoch(request string, at time.Time) Intent {
 	i.EpochSeq++
 	return i.ask(i.Wish, request, at)
+}
+
+// Resnapshotted asks for tables, schema.table, to be copied anew; none means all.
+func (i Intent) Resnapshotted(tables []string, request string, at time.Time) Intent {
+	next := Resnapshot{Seq: 1, Tables: tables}
+	if i.Resnapshot != nil {
+		next.Seq = i.Resnapshot.Seq + 1
+	}
+	i.Resnapshot = &next
+	return i.ask(WishRunning, request, at)
 }
 
 func (i Intent) ask(w Wish, request string, at time.Time) Intent {

@@ -56,6 +56,10 @@ func (s *State) again(m Moment) ([]Effect, bool) {
 		next := s.draft()
 		next.Handled.Resume, next.Restarts = i.Resume, nil
 		return s.attempt(m, next, Reason{Code: "RESUMED", Request: i.Request, Since: m.At}, 0), true
+	case !h.Phase.over() && s.ordered():
+		next := s.draft()
+		next.Restarts = nil
+		return s.order(m, next), true
 	case h.Phase.over() && i.Start > h.Handled.Start && s.Life != "" && h.Release != nil && h.Release.Done:
 		// Nothing of the last life may be left to clean up when its record is written over.
 		if h.SpecDigest != "" && s.Erased != h.Life {

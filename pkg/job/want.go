@@ -58,6 +58,8 @@ type Start struct {
 	Subtasks []plan.SubtaskID
 	// Restore is the manifest to start from; nil for a fresh start.
 	Restore *Durable
+	// Resnapshot is the last order to the sources; an enumerator's state tells whether it was done.
+	Resnapshot *Resnapshot
 }
 
 // Emit lets the sources go: every subtask of the attempt is ready.
@@ -133,7 +135,7 @@ func Want(h *Head, self Self, held Held) []Action {
 	if !held.Started {
 		// Only while STARTING: a process that comes back must not resurrect subtasks in a running attempt.
 		if h.Phase == Starting {
-			todo = append(todo, Start{Fence: h.Fence, Subtasks: mine, Restore: h.Plan.Restore})
+			todo = append(todo, Start{Fence: h.Fence, Subtasks: mine, Restore: h.Plan.Restore, Resnapshot: h.Resnapshot})
 		}
 		return todo
 	}

@@ -29,6 +29,7 @@ func TestWant(t *testing.T) {
 	started := Held{Fence: 4, Plan: d, Started: true}
 	upToDate := Held{Fence: 4, Plan: d, Started: true, Emitting: true, Durable: 7, Committed: 6, Barrier: 7}
 	release := &Release{Placement: plan.Placement{Node: "a", Incarnation: "a1"}, Try: 2, Sources: []string{"src"}}
+	order := &Resnapshot{Seq: 3, Tables: []string{"public.a"}, Fence: 4}
 	a := Self{Node: "a", Incarnation: "a1"}
 	for _, tt := range []struct {
 		name string
@@ -45,6 +46,10 @@ func TestWant(t *testing.T) {
 		{"a plan of another fence starts nothing", head(func(h *Head) { h.Phase, h.Fence = Starting, 5 }), a, Held{}, nil},
 		{"read the plan first", head(starting), a, Held{}, []Action{ReadPlan{Ref: ref}}},
 		{"start what the plan gives", head(starting), a, loaded, []Action{Start{Fence: 4, Subtasks: []plan.SubtaskID{idEnum, idReader}, Restore: durable}}},
+		{
+			"an order goes with the start", head(func(h *Head) { h.Phase, h.Resnapshot = Starting, order }), a, loaded,
+			[]Action{Start{Fence: 4, Subtasks: []plan.SubtaskID{idEnum, idReader}, Restore: durable, Resnapshot: order}},
+		},
 		{"another incarnation starts nothing", head(starting), Self{Node: "a", Incarnation: "a2"}, loaded, nil},
 		{"another process starts nothing", head(starting), Self{Node: "c", Incarnation: "c1"}, loaded, nil},
 		{"started once per fence", head(starting), a, started, nil},

@@ -34,11 +34,22 @@ type Config struct {
 	Restore []byte
 	// Parts are the readers' states of that epoch, given to the enumerator too, so that any reader count works.
 	Parts [][]byte
+	// Again, of an enumerator, is the last order to copy tables anew; nil for none.
+	Again *Again
 	// MaxTransactionRows is the size above which a source transaction may be cut.
 	MaxTransactionRows int
 	// Batch is the target size of one batch, in bytes.
 	Batch  int64
 	Logger *slog.Logger
+}
+
+// Again is an order to copy tables anew: each is emptied at the sinks with a truncate and read again, as if it had just been
+// added, while the log waits. An enumerator keeps the sequence of the order it has taken in its state and does nothing for
+// one that is not higher; without a state to restore everything is read in any case.
+type Again struct {
+	Seq uint64
+	// Tables are schema.table; none means all. Those that the source does not capture are none of its business.
+	Tables []string
 }
 
 // Connector opens the halves of one kind of source.

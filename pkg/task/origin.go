@@ -64,6 +64,9 @@ func (o *origin) config(ctx context.Context) (source.Config, error) {
 		Identity: s.identity, Source: src, Resolve: s.cfg.Resolve, Readers: readers.Parallelism,
 		MaxTransactionRows: s.cfg.Spec.Epoch.MaxTransactionRows, Batch: s.cfg.Plan.Window.Batch, Logger: s.cfg.Logger,
 	}
+	if r := s.cfg.Resnapshot; r != nil && s.vertex.Role == plan.Enumerator {
+		cfg.Again = &source.Again{Seq: r.Seq, Tables: r.Tables}
+	}
 	if s.cfg.Restore == nil {
 		return cfg, nil
 	}

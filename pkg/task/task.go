@@ -35,6 +35,8 @@ type Config struct {
 	Incarnation string
 	// Restore is the durable epoch to start from; nil at the first start of a life.
 	Restore *job.Durable
+	// Resnapshot is the last order to the sources. Optional.
+	Resnapshot *job.Resnapshot
 	// Source opens enumerators and readers, Sink writers and committers; only the one of the subtask's role is used.
 	Source source.Connector
 	Sink   sink.Connector
