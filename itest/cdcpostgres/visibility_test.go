@@ -1,0 +1,259 @@
+package cdcpostgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/spec"
+)
+
+const (
+	// gapRows in chunks of gapChunk.
+	gapRows, gapChunk = 40, 4
+	// gapChange touches a row of a chunk that is read before the middle of the copy, and of one that is read behind it.
+	gapChange = `UPDATE t SET v = v + 100 WHERE id IN (1, 2, 37); DELETE FROM t WHERE id IN (3, 38);
+		UPDATE t SET id = id + 1000 WHERE id IN (4, 39); INSERT INTO t VALUES (2000, 2000)`
+)
+
+// scene is a copy that is halted at its first chunk, and again in its middle.
+type scene struct {
+	*job
+
+	conn    *pgx.Conn // the session of the transaction in question
+	pid     uint32
+	pending chan error // what has been begun and waits
+}
+
+// begin runs a statement that will wait, and returns when the server says that it does, for the event.
+func (s *scene) begin(t *testing.T, sql, event string) {
+	t.Helper()
+	s.pending = make(chan error, 1)
+	ctx := t.Context()
+	go func() {
+		_, err := s.conn.Exec(ctx, sql)
+		s.pending <- err
+	}()
+	eventually(t, "the wait for "+event, func() bool {
+		at, err := harness.Value[string](ctx, s.pg, s.database, "SELECT coalesce(wait_event, '') FROM pg_stat_activity WHERE pid = $1", s.pid)
+		return err == nil && at == event
+	})
+}
+
+// resume ends the wait for a standby, as its answer would.
+func (s *scene) resume(t *testing.T) {
+	t.Helper()
+	s.exec(t, fmt.Sprintf("SELECT pg_cancel_backend(%d)", s.pid))
+	if err := <-s.pending; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A transaction is logged before it is visible, and chunks read in between do not have it although the log was past it:
+// O01 as a kind. Whatever a transaction does around the chunks, each row comes exactly once, as read or as change.
+func TestVisibilityGap(t *testing.T) {
+	t.Parallel()
+	pg := harness.StartPostgres(t, harness.PostgresConfig{Settings: map[string]string{
+		"max_prepared_transactions": "10", "synchronous_standby_names": "paused", "synchronous_commit": "local",
+	}})
+	do := func(sql string) func(*testing.T, *scene) {
+		return func(t *testing.T, s *scene) { t.Helper(); execOn(t, s.conn, sql) }
+	}
+	standby := func(sql string) func(*testing.T, *scene) {
+		return func(t *testing.T, s *scene) {
+			t.Helper()
+			execOn(t, s.conn, "SET synchronous_commit = on")
+			s.begin(t, sql, "SyncRep")
+		}
+	}
+	resume := func(t *testing.T, s *scene) { t.Helper(); s.resume(t) }
+	prepare := "BEGIN; " + gapChange + "; PREPARE TRANSACTION '%s'"
+	subs := `BEGIN; SAVEPOINT a; UPDATE t SET v = -1 WHERE id IN (5, 36); ROLLBACK TO a; SAVEPOINT b; ` + gapChange + `; RELEASE b;
+		DO $$ BEGIN BEGIN INSERT INTO t VALUES (3000, 0); UPDATE t SET v = -1; INSERT INTO t VALUES (3000, 1);
+		EXCEPTION WHEN unique_violation THEN INSERT INTO t VALUES (3001, 1); UPDATE t SET v = 7 WHERE id = 35; END; END $$`
+	// One after the other: a copy waits for every transaction of the server that is open when it begins.
+	for name, c := range map[string]struct {
+		before string // in the session, before the slot is there
+		// What happens while the first chunks are emitted, in the middle, and behind the last.
+		first, middle, last func(*testing.T, *scene)
+	}{
+		"standby answers behind the copy":      {first: standby("BEGIN; " + gapChange + "; COMMIT"), last: resume},
+		"standby answers in the middle":        {first: standby("BEGIN; " + gapChange + "; COMMIT"), middle: resume},
+		"standby is asked in the middle":       {middle: standby("BEGIN; " + gapChange + "; COMMIT"), last: resume},
+		"standby answers a prepared one":       {first: do(fmt.Sprintf(prepare, "s")), middle: standby("COMMIT PREPARED 's'"), last: resume},
+		"standby answers one with savepoints":  {first: standby(subs + "; COMMIT"), middle: resume},
+		"prepared, committed behind the copy":  {first: do(fmt.Sprintf(prepare, "a")), last: do("COMMIT PREPARED 'a'")},
+		"prepared, committed in the middle":    {first: do(fmt.Sprintf(prepare, "b")), middle: do("COMMIT PREPARED 'b'")},
+		"prepared, rolled back in the middle":  {first: do(fmt.Sprintf(prepare, "c")), middle: do("ROLLBACK PREPARED 'c'")},
+		"savepoints, committed behind":         {first: do(subs), last: do("COMMIT")},
+		"savepoints, committed in the middle":  {first: do(subs), middle: do("COMMIT")},
+		"begun in the middle":                  {middle: do("BEGIN; " + gapChange), last: do("COMMIT")},
+		"begun without an id before the slot":  {before: "BEGIN; SELECT count(*) FROM t", first: do(gapChange), middle: do("COMMIT")},
+		"rolled back in the middle":            {first: do("BEGIN; " + gapChange), middle: do("ROLLBACK")},
+		"rolled back behind":                   {first: do("BEGIN; " + gapChange), last: do("ROLLBACK")},
+		"committed at once":                    {first: do("BEGIN; " + gapChange + "; COMMIT")},
+		"committed at once, in the middle":     {middle: do("BEGIN; " + gapChange + "; COMMIT")},
+		"a key moves to and fro in the middle": {first: do("BEGIN; " + gapChange), middle: do("UPDATE t SET id = id - 1000 WHERE id BETWEEN 1000 AND 1999; COMMIT")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newJob(t, pg, "public.t")
+			j.source.Snapshot = spec.Snapshot{Mode: spec.SnapshotInitial, ChunkRows: gapChunk}
+			j.exec(t, fmt.Sprintf("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT g, g FROM generate_series(1, %d) g", gapRows))
+			s := &scene{job: j, conn: j.session(t)}
+			s.pid = s.conn.PgConn().PID()
+			if c.before != "" {
+				execOn(t, s.conn, c.before)
+			}
+			arrived, gate := make(chan struct{}), make(chan struct{})
+			j.onEmit = func(*rows.Batch) {
+				select {
+				case arrived <- struct{}{}:
+					<-gate
+				case <-gate:
+				}
+			}
+			a := j.start(t)
+			for i := range gapRows / gapChunk / 2 {
+				a.halted(t, arrived)
+				if i == 0 && c.first != nil {
+					c.first(t, s)
+				}
+				gate <- struct{}{}
+			}
+			a.halted(t, arrived)
+			if c.middle != nil {
+				c.middle(t, s)
+			}
+			close(gate)
+			a.until(t, "the copy", func() bool { return len(a.rows) >= gapRows-2 })
+			if c.last != nil {
+				c.last(t, s)
+			}
+			s.exactly(t, a)
+		})
+	}
+}
+
+// halted waits for a chunk to be emitted.
+func (a *attempt) halted(t *testing.T, arrived <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-arrived:
+	case <-time.After(patience):
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		t.Fatalf("no chunk came in %s; the attempt: %v", patience, a.err)
+	}
+}
+
+// A transaction that is open when the slot is made: the server makes it wait, and the log begins behind it.
+func TestTransactionSinceBeforeTheSlot(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]string{"committed": "COMMIT", "rolled back": "ROLLBACK"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, server, "public.t")
+			j.source.Snapshot = spec.Snapshot{Mode: spec.SnapshotInitial, ChunkRows: gapChunk}
+			j.exec(t, fmt.Sprintf("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT g, g FROM generate_series(1, %d) g", gapRows))
+			s := &scene{job: j, conn: j.session(t)}
+			execOn(t, s.conn, "BEGIN; "+gapChange)
+			opened := make(chan struct{})
+			ended := make(chan error, 1)
+			ctx := t.Context()
+			go func() {
+				ended <- func() error {
+					defer s.conn.Exec(ctx, end) //nolint:errcheck // what it did is in the table
+					return awaitLock(ctx, j, opened)
+				}()
+			}()
+			a := j.start(t)
+			close(opened)
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			s.exactly(t, a)
+		})
+	}
+}
+
+// awaitLock returns when a session of the server waits for the end of a transaction; it is an error when the source is open
+// first.
+func awaitLock(ctx context.Context, j *job, opened <-chan struct{}) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		n, err := harness.Value[int](ctx, j.pg, j.database, `SELECT count(*)::int FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+			WHERE NOT l.granted AND l.locktype = 'transactionid' AND a.datname = current_database()`)
+		if err != nil || n > 0 {
+			return err
+		}
+		select {
+		case <-opened:
+			return errors.New("the slot was made beside an open transaction")
+		case <-tick.C:
+		}
+	}
+}
+
+// exactly takes epochs until a last change has come, and holds everything that came against the database: no row is read or
+// inserted that is there, none changed or deleted that is not.
+func (s *scene) exactly(t *testing.T, a *attempt) {
+	t.Helper()
+	s.exec(t, "INSERT INTO t VALUES (9999, 0)")
+	came := func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		n := len(a.rows)
+		return n > 0 && a.rows[n-1].cells["id"] == "9999"
+	}
+	harness.Await(t, patience, "the last change", func(context.Context) error {
+		if came() {
+			return nil
+		}
+		a.mu.Lock()
+		err := a.err
+		a.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.confirm(t, a.takeEpoch(t))
+		return errors.New("it has not come")
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	got := make(map[string]string)
+	for i, c := range a.rows {
+		id := c.cells["id"]
+		_, there := got[id]
+		fresh := c.meta.Op == rows.OpRead || c.meta.Op == rows.OpInsert
+		if there == fresh {
+			t.Fatalf("row %d of all that came: %s, which is there: %t; all:\n  %s", i, c, there, strings.Join(texts(a.rows), "\n  "))
+		}
+		if c.meta.Op == rows.OpDelete {
+			delete(got, id)
+			continue
+		}
+		got[id] = c.cells["v"]
+	}
+	conn := s.session(t)
+	found, err := conn.Query(t.Context(), "SELECT id::text, v::text FROM t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[string]string)
+	var id, v string
+	if _, err := pgx.ForEachRow(found, []any{&id, &v}, func() error { want[id] = v; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(got, want) {
+		t.Fatalf("the rows are %v, want %v; all that came:\n  %s", got, want, strings.Join(texts(a.rows), "\n  "))
+	}
+}
