@@ -2,7 +2,8 @@
 //
 // # Role
 //
-// proof.md's promise in the large. What has to hold is in package rig; here is only the harm that is done.
+// proof.md's promise in the large. What has to hold is in package rig, and for tables that are copied in package copies;
+// here is only the harm that is done.
 //
 // # Invariants
 //
