@@ -62,20 +62,26 @@ func (j *job) count(t *testing.T, sql string) (n int) {
 // takeBehind is take for rows that the log has behind a copy: epochs are committed until it was handed over.
 func (a *attempt) takeBehind(t *testing.T, n int) []change {
 	t.Helper()
+	a.takeBehindAtLeast(t, n)
+	return a.take(t, n)
+}
+
+func (a *attempt) takeBehindAtLeast(t *testing.T, n int) {
+	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		a.confirm(t, a.takeEpoch(t))
 		a.mu.Lock()
 		changed, there := a.changed, len(a.rows) >= n
 		a.mu.Unlock()
 		if there {
-			break
+			return
 		}
 		select {
 		case <-changed:
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	return a.take(t, n)
+	a.until(t, "rows behind a copy", func() bool { return len(a.rows) >= n })
 }
 
 // wiretap keeps whatever leaves the source besides rows: messages, states, log lines.

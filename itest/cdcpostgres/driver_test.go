@@ -72,6 +72,7 @@ type job struct {
 	onTell   func([]byte)      // called for every message between the halves
 	logger   *slog.Logger      // nil logs nothing
 	salt     string
+	again    *source.Again
 }
 
 // newJob describes a job on a fresh database.
@@ -163,7 +164,7 @@ type attempt struct {
 func (j *job) open(ctx context.Context) (*attempt, error) {
 	j.fence++
 	cfg := j.config("db_enum")
-	cfg.Restore = j.enum
+	cfg.Restore, cfg.Again = j.enum, j.again
 	if j.reader != nil {
 		cfg.Parts = [][]byte{j.reader}
 	}

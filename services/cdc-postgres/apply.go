@@ -94,6 +94,9 @@ func (r *reader) change(ctx context.Context, out source.Output, b []byte) error 
 	if err := c.Parse(b); err != nil {
 		return r.undecodable(err)
 	}
+	if r.had(c.Relation) {
+		return nil
+	}
 	t, err := r.table(ctx, out, c.Relation)
 	if err != nil || t == nil {
 		return err
@@ -230,6 +233,9 @@ func (r *reader) truncate(ctx context.Context, out source.Output, b []byte) erro
 		return r.undecodable(err)
 	}
 	for _, oid := range m.Relations {
+		if r.had(oid) {
+			continue
+		}
 		t, err := r.table(ctx, out, oid)
 		if err != nil {
 			return err

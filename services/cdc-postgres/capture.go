@@ -23,10 +23,12 @@ type capturedTable struct {
 	Key []keyColumn `json:"key,omitempty"`
 	// Columns are those that are read. A copy that would find others is not made: the change is somewhere in the log.
 	Columns string `json:"columns"`
-	// Fingerprint is that of the table's rows, in their first schema version.
+	// Fingerprint is that of the table's rows, in the schema version in which they are copied.
 	Fingerprint string `json:"fingerprint"`
-	// Version is the first schema version itself.
+	// Version is that schema version itself, and Number its number: above the first when the table was copied anew in another
+	// form than before.
 	Version core.Columns `json:"version"`
+	Number  uint32       `json:"number"`
 	// Root says that the rows are in partitions.
 	Root bool `json:"root,omitempty"`
 	// RowBytes is the server's estimate of the size of a row; 0 when it has none.
@@ -65,8 +67,20 @@ func (t *capturedTable) from() string {
 	return "ONLY " + t.Sanitize()
 }
 
-// capture describes tables that are to be captured.
-func (s *setup) capture(ctx context.Context, tables []*catalog.Table) ([]capturedTable, error) {
+// adopt gives the columns of a table that is to be copied their identities. Rows have a value in each of them.
+func adopt(d *described, version core.Columns) bool {
+	if len(d.columns) != len(version.List) {
+		return false
+	}
+	for i := range d.columns {
+		d.columns[i].ID = version.List[i].ID
+	}
+	return true
+}
+
+// capture describes tables that are to be captured. last is the schema version in which rows of a table were last sent, if
+// any was.
+func (s *setup) capture(ctx context.Context, tables []*catalog.Table, last map[uint32]schemaVersion) ([]capturedTable, error) {
 	types, err := typesOf(ctx, s.conn, tables)
 	if err != nil {
 		return nil, s.target.Fault(err)
@@ -86,14 +100,24 @@ func (s *setup) capture(ctx context.Context, tables []*catalog.Table) ([]capture
 		if d.err != nil {
 			return nil, d.err
 		}
-		bound, err := bind(d, firstVersion, s.where)
+		version, number := core.First(d.sent(), d.live), uint32(firstVersion)
+		before, sent := last[t.OID]
+		if sent {
+			version, number = core.Anew(before.Columns, d.sent(), d.live), before.Version
+		}
+		adopt(d, version)
+		bound, err := bind(d, number, s.where)
 		if err != nil {
 			return nil, err
+		}
+		fingerprint := bound.builder.Schema().Fingerprint().String()
+		if sent && fingerprint != before.Fingerprint {
+			number++
 		}
 		f := facts[t.OID]
 		c := capturedTable{
 			TableName: t.Name, OID: t.OID, Root: t.Partitioned, Columns: f.columns, RowBytes: f.rowBytes, veil: s.veil,
-			Fingerprint: bound.builder.Schema().Fingerprint().String(), Version: core.First(d.sent(), d.live),
+			Fingerprint: fingerprint, Version: version, Number: number,
 		}
 		for _, i := range d.key {
 			col := d.relation.Columns[i]

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// firstVersion is the schema version of all copied rows.
+	// firstVersion is the schema version of the rows of a table's first copy.
 	firstVersion = 1
 	// copyTries bounds how often a chunk is read again when the connection breaks; nothing of it has been emitted.
 	copyTries = 5
@@ -39,6 +39,7 @@ type copier struct {
 	log    *slog.Logger
 	tables map[cdc.TableID]*capturedTable
 	work   chan cdc.Work
+	tell   chan cdc.TableID // how the table is read, without reading it
 	done   chan *copied
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
@@ -60,6 +61,7 @@ type copied struct {
 	data []byte // rows: per cell its length plus one, 0 for null, and its bytes
 	rows uint64
 	mark *core.Mark
+	bare bool    // nothing was to be read
 	cut  cdc.Key // where the reader has to stop short of the chunk's end; nil when it was read whole
 	err  error
 }
@@ -68,7 +70,7 @@ func startCopier(target *pgrepl.Target, log *slog.Logger, tables []capturedTable
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &copier{
 		target: target, log: log, tables: make(map[cdc.TableID]*capturedTable, len(tables)), cancel: cancel,
-		work: make(chan cdc.Work, 1), done: make(chan *copied, 1), plans: make(map[cdc.TableID]*copyPlan),
+		work: make(chan cdc.Work, 1), tell: make(chan cdc.TableID, 1), done: make(chan *copied, 1), plans: make(map[cdc.TableID]*copyPlan),
 	}
 	for i := range tables {
 		c.tables[tables[i].id()] = &tables[i]
@@ -85,16 +87,19 @@ func (c *copier) close() {
 func (c *copier) run(ctx context.Context) {
 	defer c.disconnect(ctx)
 	for {
+		var got *copied
 		select {
 		case <-ctx.Done():
 			return
 		case w := <-c.work:
-			got := c.patiently(ctx, w)
-			select {
-			case c.done <- got:
-			case <-ctx.Done():
-				return
-			}
+			got = c.patiently(ctx, w, c.read)
+		case id := <-c.tell:
+			got = c.patiently(ctx, cdc.Work{Chunk: cdc.Chunk{ChunkID: cdc.ChunkID{Table: id}}}, c.describe)
+		}
+		select {
+		case c.done <- got:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
@@ -107,10 +112,10 @@ func (c *copier) disconnect(ctx context.Context) {
 }
 
 // patiently reads a chunk, over a new connection when the old one breaks.
-func (c *copier) patiently(ctx context.Context, w cdc.Work) *copied {
+func (c *copier) patiently(ctx context.Context, w cdc.Work, read func(context.Context, cdc.Work) (*copied, error)) *copied {
 	pause := copyPause
 	for try := 1; ; try++ {
-		got, err := c.read(ctx, w)
+		got, err := read(ctx, w)
 		if err == nil {
 			return got
 		}
@@ -126,6 +131,19 @@ func (c *copier) patiently(ctx context.Context, w cdc.Work) *copied {
 			pause *= 2
 		}
 	}
+}
+
+// describe finds out how the table of a chunk is read.
+func (c *copier) describe(ctx context.Context, w cdc.Work) (*copied, error) {
+	t := c.tables[w.Table]
+	if t == nil {
+		return nil, fmt.Errorf("table %d is not captured: %w", w.Table, fault.Bug)
+	}
+	if err := c.connect(ctx); err != nil {
+		return nil, err
+	}
+	plan, err := c.plan(ctx, t)
+	return &copied{Work: w, plan: plan, bare: true}, err
 }
 
 // errFull ends a statement whose rows have become too many bytes.
@@ -231,7 +249,10 @@ func (c *copier) plan(ctx context.Context, t *capturedTable) (*copyPlan, error) 
 	if d.err != nil {
 		return nil, d.err
 	}
-	bound, err := bind(d, firstVersion, c.target.Where())
+	if !adopt(d, t.Version) {
+		return nil, columnsChanged(c.target.Where(), t)
+	}
+	bound, err := bind(d, t.Number, c.target.Where())
 	if err != nil {
 		return nil, err
 	}

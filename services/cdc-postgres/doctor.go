@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,7 @@ func Doctor(ctx context.Context, c Checkup) (Diagnosis, error) {
 	o, err := openDoctor(c.Job, c.Source, c.Resolve)
 	where := "sources." + c.Source.Name
 	if err != nil {
-		return Diagnosis{Findings: []preflight.Finding{preflight.Failed(where, "url", err, nil)}}, nil
+		return Diagnosis{Findings: []preflight.Finding{preflight.Failed(where, "references", err, nil)}}, nil
 	}
 	conn, err := o.target.SQL(ctx)
 	if err != nil {
@@ -211,6 +212,14 @@ func (x *examination) describe(ctx context.Context, list []*catalog.Table) ([]*d
 	if err != nil {
 		return nil, err
 	}
+	oids := make([]uint32, len(list))
+	for i, t := range list {
+		oids[i] = t.OID
+	}
+	copied, err := tableFacts(ctx, x.conn, oids)
+	if err != nil {
+		return nil, err
+	}
 	tables := make([]*doctor.Table, 0, len(list))
 	for _, t := range list {
 		f := facts[t.OID]
@@ -222,48 +231,49 @@ func (x *examination) describe(ctx context.Context, list []*catalog.Table) ([]*d
 		if x.source.Before {
 			d.NoBefore = noBefore(x.where, one)
 		}
-		known := describe(relationOf(t), t, types, x.where)
-		if d.Unreadable = known.err; d.Unreadable == nil {
-			var bound *table
-			if bound, d.Unreadable = bind(known, firstVersion, x.where); d.Unreadable == nil {
-				x.Schemas = append(x.Schemas, bound.builder.Schema())
-			}
+		if err := x.read(ctx, d, types, copied[t.OID]); err != nil {
+			return nil, err
 		}
 		tables = append(tables, d)
 	}
-	return tables, x.order(ctx, tables)
+	if err := x.veil.used(list); err != nil {
+		x.found(preflight.Failed(x.where, "columns", err, nil))
+	}
+	return tables, nil
 }
 
-// order finds out who knows the order of the keys of the tables that can be read.
-func (x *examination) order(ctx context.Context, tables []*doctor.Table) error {
-	var readable []*catalog.Table
-	for _, t := range tables {
-		if t.Unreadable == nil {
-			readable = append(readable, t.Table)
+// read judges whether and how the rows of a table are read, and what of them is sent.
+func (x *examination) read(ctx context.Context, d *doctor.Table, types map[uint32]catalog.Type, f facts) error {
+	known := x.veil.describe(relationOf(d.Table), d.Table, types, x.where)
+	if d.Unreadable = known.err; d.Unreadable != nil {
+		return nil
+	}
+	bound, err := bind(known, firstVersion, x.where)
+	if d.Unreadable = err; err != nil {
+		return nil
+	}
+	x.Schemas = append(x.Schemas, bound.builder.Schema())
+	forms := make([]core.KeyForm, len(known.key))
+	for i, k := range known.key {
+		column := known.relation.Columns[k]
+		forms[i] = core.KeyFormOf(column.TypeOID, slices.Contains(f.bytewise, column.Name))
+	}
+	switch {
+	case len(forms) == 0:
+		d.Order = doctor.Keyless
+	case core.KeyOrder(forms) == nil:
+		d.Order = doctor.ByServer
+	default:
+		d.Order = doctor.ByWeir
+	}
+	if x.veil != nil {
+		one, err := catalog.OneIdentity(ctx, x.conn, d.Table)
+		if err != nil {
+			return err
 		}
-	}
-	captured, err := x.capture(ctx, readable)
-	if err != nil {
-		return err
-	}
-	orders := make(map[uint32]doctor.Order, len(captured))
-	for i := range captured {
-		orders[captured[i].OID] = orderOf(&captured[i])
-	}
-	for _, t := range tables {
-		t.Order = orders[t.Table.OID]
+		d.Sent = x.veil.listed(d.Table, x.server.Version, one)
 	}
 	return nil
-}
-
-func orderOf(t *capturedTable) doctor.Order {
-	switch {
-	case len(t.Key) == 0:
-		return doctor.Keyless
-	case core.KeyOrder(t.forms()) == nil:
-		return doctor.ByServer
-	}
-	return doctor.ByWeir
 }
 
 // given looks at the publication that was given.

@@ -28,6 +28,7 @@ type enumerator struct {
 	assigner *cdc.Assigner
 	readers  int
 	only     bool
+	standing bool // the log is to wait for its pause
 	told     bool // what is read
 	over     bool // and that no chunk follows
 	planner  *planner
@@ -40,7 +41,7 @@ type enumerator struct {
 func startEnumerator(ctx context.Context, s *setup) source.Enumerator {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e := &enumerator{
-		state: s.state, assigner: s.assigner, readers: s.cfg.Readers, only: s.mode() == cdc.Only, cancel: cancel,
+		state: s.state, assigner: s.assigner, readers: s.cfg.Readers, only: s.mode() == cdc.Only, standing: s.standing, cancel: cancel,
 		keeper: newKeeper(s), planner: newPlanner(s.target, s.cfg.Logger, s.state.Tables),
 	}
 	e.state.Copy = nil
@@ -101,7 +102,9 @@ func (e *enumerator) introduce(ctx context.Context, out source.Directory) error 
 	if e.told {
 		return nil
 	}
-	message := append([]byte{tellSource}, mustMarshal(e.state)...)
+	read := e.state
+	read.Standing = e.standing
+	message := append([]byte{tellSource}, mustMarshal(read)...)
 	for i := range e.readers {
 		if err := out.Tell(ctx, i, message); err != nil {
 			return fmt.Errorf("tell reader %d what is read: %w", i, err)

@@ -36,6 +36,10 @@ func (r *reader) copy(ctx context.Context, out source.Output) (done bool, err er
 	if c.err != nil {
 		return false, c.err
 	}
+	if c.bare {
+		r.plans[c.Table] = c.plan.table
+		return true, nil
+	}
 	if err := r.emitChunk(ctx, out, c); err != nil {
 		return false, err
 	}
@@ -81,28 +85,29 @@ func (r *reader) heed(ctx context.Context, out source.Output) error {
 		return nil
 	}
 	for _, id := range tables {
-		t := r.tables[uint32(id)]
-		if t == nil || t.builder == nil {
-			var err error
-			if t, err = r.unseen(id); err != nil {
-				return err
+		if r.plans[id] == nil {
+			select { // the answer ends a Poll, and the next one comes here again
+			case r.copier.tell <- id:
+			default:
 			}
+			return nil
 		}
-		at := r.tracker.Position()
+	}
+	at := r.tracker.Position()
+	for _, id := range tables {
+		t := r.plans[id]
+		if t.counter == nil {
+			t.counter = r.progress.table(t.id())
+		}
 		r.seq++
 		t.builder.Truncate(rows.Meta{Op: rows.OpTruncate, Seq: r.seq, Ts: rows.NoTs, Txn: uint64(at.End)})
 		if err := r.grown(ctx, out, t, 0); err != nil {
 			return err
 		}
 	}
-	r.paused = true
+	r.paused, r.standing = true, false
 	r.share.Paused()
 	return nil
-}
-
-// unseen binds a table of which the log has said nothing yet.
-func (r *reader) unseen(id cdc.TableID) (*table, error) {
-	return nil, fmt.Errorf("table %d was not described: %w", id, fault.Bug)
 }
 
 // follow takes the log, or takes it up again behind a pause.
@@ -145,10 +150,10 @@ func (r *reader) begin(log []byte) error {
 			return err
 		}
 		r.schemas = last.Schemas
-	} else {
-		for _, t := range r.source.Tables {
-			r.schemas[rows.TableID(t.String())] = schemaVersion{Version: firstVersion, Fingerprint: t.Fingerprint, Columns: t.Version}
-		}
+	}
+	for i := range r.source.Tables {
+		t := &r.source.Tables[i]
+		r.schemas[rows.TableID(t.String())] = t.sent(last)
 	}
 	from := r.source.position(last)
 	r.tracker = core.NewTracker(from)
@@ -230,6 +235,17 @@ func (r *reader) counts(t *table, cells []pgoutput.Cell, half keyHalf) (bool, er
 		v = t.filter.JudgeAt(xid, int(at))
 	}
 	return v == cdc.Emit, nil
+}
+
+// had reports whether every chunk of a table has the open transaction: what it did to the table is not looked at, in
+// whatever form the table was then.
+func (r *reader) had(oid uint32) bool {
+	if r.filter == nil {
+		return false
+	}
+	f := r.filter.Table(cdc.TableID(oid))
+	_, xid, _ := r.tracker.Transaction()
+	return f != nil && f.Truncate(xid) == cdc.Drop
 }
 
 // find takes what was located for the message at an offset of the chunk.

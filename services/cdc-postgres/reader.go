@@ -41,19 +41,21 @@ type reader struct {
 	ready  *copied // a chunk to be emitted
 	over   bool    // no chunk will follow
 
-	tracker *core.Tracker                     // nil until the log was handed over
-	filter  *cdc.Filter[uint32, position.LSN] // nil when every change of the log counts
-	locator *locator                          // for the link; nil when no key has to be located
-	only    bool                              // the log ends with the catch-up
-	paused  bool                              // the log stands still while tables are copied anew
-	reopen  bool                              // the log is to be read in another form, from a place between two transactions
-	schemas map[rows.TableID]schemaVersion
-	tables  map[uint32]*table // by OID, as described on this connection
-	retired []*table          // bound before their table was described anew; their rows go first
-	pending []*table          // tables with rows in their builders
-	seq     uint64
-	input   bool
-	stopped bool // the end of a drain is passed
+	tracker  *core.Tracker                     // nil until the log was handed over
+	filter   *cdc.Filter[uint32, position.LSN] // nil when every change of the log counts
+	locator  *locator                          // for the link; nil when no key has to be located
+	only     bool                              // the log ends with the catch-up
+	standing bool                              // the log waits until it is asked to pause
+	paused   bool                              // the log stands still while tables are copied anew
+	reopen   bool                              // the log is to be read in another form, from a place between two transactions
+	schemas  map[rows.TableID]schemaVersion
+	plans    map[cdc.TableID]*table // how tables that are to be emptied are read
+	tables   map[uint32]*table      // by OID, as described on this connection
+	retired  []*table               // bound before their table was described anew; their rows go first
+	pending  []*table               // tables with rows in their builders
+	seq      uint64
+	input    bool
+	stopped  bool // the end of a drain is passed
 
 	session   int // of the link; items of earlier ones are not looked at
 	present   pgrepl.Chunk
@@ -73,7 +75,7 @@ func newReader(cfg source.Config, o *opened, l *link, p *progress) *reader {
 	return &reader{
 		opened: o, batch: cfg.Batch, look: int(max(cfg.Batch/8, 1024)), cutLimit: cfg.MaxTransactionRows,
 		link: l, progress: p, share: cdc.NewShare(ahead),
-		schemas: make(map[rows.TableID]schemaVersion), tables: make(map[uint32]*table),
+		plans: make(map[cdc.TableID]*table), schemas: make(map[rows.TableID]schemaVersion), tables: make(map[uint32]*table),
 	}
 }
 
@@ -90,7 +92,7 @@ func (r *reader) Receive(payload []byte) error {
 			return err
 		}
 		s.cover(r.veil)
-		r.source = s
+		r.source, r.standing = s, s.Standing
 		r.copier = startCopier(r.target, r.cfg.Logger, s.Tables)
 		return nil
 	case kind == tellCopy && r.source != nil:
@@ -121,7 +123,7 @@ func (r *reader) Poll(ctx context.Context, out source.Output, wake <-chan struct
 		if done, err := r.copy(ctx, out); err != nil || done {
 			return r.ended(ctx, out, err)
 		}
-		if r.tracker != nil && !r.paused {
+		if r.tracker != nil && !r.paused && !r.standing {
 			done, err := r.advance(ctx, out, wake)
 			if err != nil || done {
 				return r.ended(ctx, out, err)
@@ -242,7 +244,7 @@ func (r *reader) wait(ctx context.Context, out source.Output, wake <-chan struct
 		wake = nil
 	}
 	arrived := r.link.queue.ready
-	if r.paused || r.tracker == nil {
+	if r.paused || r.standing || r.tracker == nil {
 		arrived = nil
 	}
 	var chunk <-chan *copied

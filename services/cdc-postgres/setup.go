@@ -28,6 +28,7 @@ type setup struct {
 	state    enumeratorState
 	assigner *cdc.Assigner
 	skipped  []skippedTable
+	standing bool // tables are to be copied anew before the log goes on
 }
 
 // skippedTable is a table that matches and is not captured.
@@ -81,8 +82,10 @@ func (s *setup) restore(ctx context.Context) error {
 		s.cfg.Logger.WarnContext(ctx, "server is on another timeline", slog.Uint64("timeline", uint64(s.server.System.Timeline)))
 		s.state.System.Timeline = s.server.System.Timeline
 	}
-	s.skipped, err = s.compare(ctx)
-	return err
+	if s.skipped, err = s.compare(ctx); err != nil {
+		return err
+	}
+	return s.again(ctx, log)
 }
 
 // create makes what the first attempt of a life needs, and every attempt until an epoch is durable.
@@ -95,7 +98,10 @@ func (s *setup) create(ctx context.Context) error {
 		Version: stateVersion, Slot: s.source.Slot, Publication: s.source.Publication,
 		System: s.server.System, Database: s.server.DatabaseOID,
 	}
-	if s.state.Tables, err = s.capture(ctx, tables); err != nil {
+	if s.cfg.Again != nil {
+		s.state.Again = s.cfg.Again.Seq // everything is copied in any case
+	}
+	if s.state.Tables, err = s.capture(ctx, tables, nil); err != nil {
 		return err
 	}
 	s.assigner = cdc.NewAssigner(s.copyConfig(), s.tasks())

@@ -24,6 +24,10 @@ type enumeratorState struct {
 	System      pgrepl.System   `json:"system"`
 	Database    uint32          `json:"database"`
 	Tables      []capturedTable `json:"tables"`
+	// Again is the last order to copy tables anew that was taken.
+	Again uint64 `json:"again,omitempty"`
+	// Standing tells readers that the log waits until it is asked to pause; it is in no epoch.
+	Standing bool `json:"standing,omitempty"`
 	// Copy is the state of the copy and, while no reader has it, of the log.
 	Copy []byte `json:"copy,omitempty"`
 }

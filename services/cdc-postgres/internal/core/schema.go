@@ -76,6 +76,23 @@ func First(sent []Sent, live *Live) Columns {
 	return c
 }
 
+// Anew are the columns of a table that is copied anew: those of the last version keep their identities, whatever has become
+// of their values.
+func Anew(last Columns, sent []Sent, live *Live) Columns {
+	c := First(sent, live)
+	c.Next, c.Newest = max(last.Next, 1), max(last.Newest, c.Newest)
+	for i := range c.List {
+		at := slices.IndexFunc(last.List, func(o Column) bool { return o.Number != 0 && o.Number == c.List[i].Number })
+		if at >= 0 {
+			c.List[i].ID = last.List[at].ID
+			continue
+		}
+		c.List[i].ID = c.Next
+		c.Next++
+	}
+	return c
+}
+
 func (l *Live) find(name string) int {
 	return slices.IndexFunc(l.Columns, func(c LiveColumn) bool { return c.Name == name })
 }

@@ -239,3 +239,21 @@ func history(t *rapid.T, reuse bool) ([]version, int) {
 	}
 	return versions, v.width
 }
+
+// A table that is copied anew keeps the identities of its columns by their numbers; what is new, or has no number, gets one
+// that no column ever had.
+func TestAnew(t *testing.T) {
+	t.Parallel()
+	last := Columns{Next: 7, Newest: 5, List: []Column{
+		{ID: 1, Number: 1, Name: "id", Source: "integer"}, {ID: 2, Number: 2, Name: "v", Source: "text"}, {ID: 6, Number: 5, Name: "w", Source: "text"},
+	}}
+	live := &Live{Width: 8, Storage: 9, Columns: []LiveColumn{{Number: 1, Name: "id"}, {Number: 2, Name: "renamed"}, {Number: 8, Name: "w"}}}
+	got := Anew(last, []Sent{{Name: "id", Source: "integer"}, {Name: "renamed", Source: "bigint"}, {Name: "w", Source: "text"}, {Name: "gone"}}, live)
+	var ids []int
+	for _, c := range got.List {
+		ids = append(ids, c.ID)
+	}
+	if !slices.Equal(ids, []int{1, 2, 7, 8}) || got.Next != 9 || got.Newest != 8 || got.Storage != 9 {
+		t.Errorf("got %+v", got)
+	}
+}
