@@ -30,6 +30,7 @@ const (
 	stateAdminShutdown         = "57P01"
 	stateCrashShutdown         = "57P02"
 	stateCannotConnectNow      = "57P03"
+	stateIdleSession           = "57P05"
 )
 
 // state is the SQLSTATE of err, empty when the server did not answer.
@@ -43,7 +44,7 @@ func state(err error) string {
 // ShuttingDown reports whether the server ended or refused a session because it goes down.
 func ShuttingDown(err error) bool {
 	switch state(err) {
-	case stateAdminShutdown, stateCrashShutdown, stateCannotConnectNow:
+	case stateAdminShutdown, stateCrashShutdown, stateCannotConnectNow, stateIdleSession:
 		return true
 	}
 	return false
