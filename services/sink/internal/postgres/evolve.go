@@ -173,6 +173,12 @@ func (e *evolution) renameTo(i int, name, note string) error {
 	c := e.found.columns[k.Target]
 	delete(e.found.columns, k.Target)
 	c.Name = name
+	for _, unique := range e.found.unique {
+		if at := slices.Index(unique, quote(k.Target)); at >= 0 {
+			unique[at] = quote(name)
+			slices.Sort(unique)
+		}
+	}
 	e.found.columns[name], k.Target = c, name
 	if note != "" {
 		e.note(note)
