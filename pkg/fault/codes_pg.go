@@ -158,7 +158,7 @@ func pgCodes() []Entry {
 		{
 			Code: PGSchemaChanged, Name: "PG_SCHEMA_CHANGED", Class: Permanent, Exit: ExitRequest,
 			Title:  "a captured table changed in a way that this build cannot follow",
-			Remedy: "Undo the change, or submit the job under a new name with existing: truncate.",
+			Remedy: "When columns changed, copy the table anew: `weir job resnapshot`. When it was renamed, or dropped and made again, undo that or submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: PGStandby, Name: "PG_STANDBY", Class: Permanent, Exit: ExitEnvironment,
@@ -178,7 +178,7 @@ func pgCodes() []Entry {
 		{
 			Code: PGTableDiffers, Name: "PG_TABLE_DIFFERS", Class: Permanent, Exit: ExitVerify,
 			Title:  "a change of a table gave its rows values that the log does not show",
-			Remedy: "The targets no longer have what the source has. Copy the table anew: weir job resnapshot <job> <table>",
+			Remedy: "The targets no longer have what the source has. Copy the table anew: `weir job resnapshot <job> <table>`",
 		},
 	}
 }
