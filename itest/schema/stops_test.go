@@ -26,6 +26,7 @@ func TestStops(t *testing.T) {
 		"a type with other values":         {"evolve", "ALTER TABLE t ALTER n TYPE text USING 'n' || n; INSERT INTO t VALUES (3, 'c', 'n3')", differs, []string{`"n"`, "integer", "text", resnap}},
 		"made again under its name":        {"evolve", "ALTER TABLE t DROP n; ALTER TABLE t ADD n int; INSERT INTO t VALUES (3, 'c', 3)", differs, []string{resnap}},
 		"renamed table":                    {"evolve", "ALTER TABLE t RENAME TO u; INSERT INTO u VALUES (3, 'c', 3)", changed, []string{"public.t", "public.u"}},
+		"dropped and made again":           {"evolve", "DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (3)", changed, []string{"public.t", "made again"}},
 		"exception: added":                 {"exception", "ALTER TABLE t ADD x int; INSERT INTO t VALUES (3, 'c', 3, 3)", unfit, []string{"exception.t", "column x", "schema_change", "by hand"}},
 		"exception: dropped":               {"exception", "ALTER TABLE t DROP n; INSERT INTO t VALUES (3, 'c')", unfit, []string{"exception.t", "column n"}},
 		"exception: renamed":               {"exception", "ALTER TABLE t RENAME n TO m; INSERT INTO t VALUES (3, 'c', 3)", unfit, []string{"column n was renamed to m"}},

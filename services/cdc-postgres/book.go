@@ -110,7 +110,7 @@ func (b *book) judge(r pgoutput.Relation, name pgrepl.TableName) *described {
 	}
 	switch {
 	case wanted && oid != r.OID:
-		return changed(fmt.Sprintf("table %s was dropped and made again; the rows of the old one are still at the sinks", name))
+		return &described{relation: r, captured: true, err: droppedAndMade(b.where, name)}
 	case wanted:
 		return nil
 	case renamed:

@@ -47,6 +47,7 @@ type link struct {
 	requests chan struct{} // holds a token when there is a request
 	kick     chan struct{} // wakes the status goroutine
 	end      *drainEnd
+	remade   remade
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 

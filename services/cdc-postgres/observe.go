@@ -57,6 +57,9 @@ func (o *observer) look(ctx context.Context) error {
 		return err
 	}
 	l.progress.observe(ctx, head)
+	if err := l.remade.look(ctx, o.conn, l.source.Tables); err != nil {
+		return err
+	}
 	if !l.end.missing() {
 		return nil
 	}

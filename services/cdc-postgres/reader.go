@@ -152,6 +152,9 @@ func (r *reader) advance(ctx context.Context, out source.Output, wake <-chan str
 	if r.paused || len(r.data) > 0 || (r.safe() && woken(wake)) {
 		return true, nil
 	}
+	if err := r.link.remade.passed(r.tracker.Position(), r.where); err != nil {
+		return false, err
+	}
 	more, err := r.next()
 	if err != nil {
 		return false, err
