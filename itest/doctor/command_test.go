@@ -98,8 +98,10 @@ func TestGrantsMakeAFreshRoleWork(t *testing.T) {
 	t.Parallel()
 	p := admit(t, server, "fresh")
 	p.exec(t, p.name, `CREATE SCHEMA s; CREATE TABLE s."Order items" (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'one');
+		CREATE TABLE s.secret (id int PRIMARY KEY, name text, pin text); INSERT INTO s.secret VALUES (1, 'ann', '1234');
 		ALTER TABLE t OWNER TO postgres; ALTER DATABASE fresh OWNER TO postgres; ALTER ROLE fresh NOREPLICATION; REVOKE ALL ON SCHEMA public FROM fresh`)
 	p.exec(t, p.target(), "REVOKE CREATE ON DATABASE fresh_target FROM fresh; REVOKE TEMPORARY ON DATABASE fresh_target FROM PUBLIC")
+	p.source = []string{`columns: {exclude: ["s.secret.pin"]}`}
 	c := visit(t, p)
 	if a := c.Ask(t, "doctor", c.file); a.Exit != fault.ExitEnvironment {
 		t.Fatalf("nothing is wrong: %s", a)
@@ -133,6 +135,7 @@ func TestGrantsMakeAFreshRoleWork(t *testing.T) {
 	for sql, want := range map[string]string{
 		"SELECT string_agg(v, ',' ORDER BY id) FROM copied.t":             "one,two", // one copied, one from the log
 		`SELECT string_agg(v, ',' ORDER BY id) FROM copied."Order items"`: "seven",
+		"SELECT string_agg(s::text, ',') FROM copied.secret s":            "(1,ann)",
 	} {
 		if got, err := harness.Value[string](t.Context(), p.pg, p.target(), sql); err != nil || got != want {
 			t.Errorf("%s: %q, %v; want %q", sql, got, err, want)

@@ -231,7 +231,8 @@ func (x *examination) describe(ctx context.Context, list []*catalog.Table) ([]*d
 		if x.source.Before {
 			d.NoBefore = noBefore(x.where, one)
 		}
-		if err := x.read(ctx, d, types, copied[t.OID]); err != nil {
+		d.Unreadable = x.read(d, types, copied[t.OID])
+		if err := x.sent(ctx, d); err != nil {
 			return nil, err
 		}
 		tables = append(tables, d)
@@ -242,15 +243,15 @@ func (x *examination) describe(ctx context.Context, list []*catalog.Table) ([]*d
 	return tables, nil
 }
 
-// read judges whether and how the rows of a table are read, and what of them is sent.
-func (x *examination) read(ctx context.Context, d *doctor.Table, types map[uint32]catalog.Type, f facts) error {
+// read finds out how the rows of a table are read, or why they cannot be.
+func (x *examination) read(d *doctor.Table, types map[uint32]catalog.Type, f facts) error {
 	known := x.veil.describe(relationOf(d.Table), d.Table, types, x.where)
-	if d.Unreadable = known.err; d.Unreadable != nil {
-		return nil
+	if known.err != nil {
+		return known.err
 	}
 	bound, err := bind(known, firstVersion, x.where)
-	if d.Unreadable = err; err != nil {
-		return nil
+	if err != nil {
+		return err
 	}
 	x.Schemas = append(x.Schemas, bound.builder.Schema())
 	forms := make([]core.KeyForm, len(known.key))
@@ -266,13 +267,19 @@ func (x *examination) read(ctx context.Context, d *doctor.Table, types map[uint3
 	default:
 		d.Order = doctor.ByWeir
 	}
-	if x.veil != nil {
-		one, err := catalog.OneIdentity(ctx, x.conn, d.Table)
-		if err != nil {
-			return err
-		}
-		d.Sent = x.veil.listed(d.Table, x.server.Version, one)
+	return nil
+}
+
+// sent finds out which columns a publication is to send, when some are not to leave the server.
+func (x *examination) sent(ctx context.Context, d *doctor.Table) error {
+	if x.veil == nil {
+		return nil
 	}
+	one, err := catalog.OneIdentity(ctx, x.conn, d.Table)
+	if err != nil {
+		return err
+	}
+	d.Sent = x.veil.listed(d.Table, x.server.Version, one)
 	return nil
 }
 

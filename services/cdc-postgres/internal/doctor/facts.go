@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -146,13 +147,4 @@ WHERE clock_timestamp() - prepared >= make_interval(secs => $1) ORDER BY prepare
 
 func identifier(parts ...string) string { return pgx.Identifier(parts).Sanitize() }
 
-func literal(s string) string {
-	quoted := "'"
-	for _, r := range s {
-		if r == '\'' {
-			quoted += "'"
-		}
-		quoted += string(r)
-	}
-	return quoted + "'"
-}
+func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

@@ -47,7 +47,7 @@ func (f *Facts) Grants(p Plan, tables []*Table) (script string, needsLine bool) 
 	for _, t := range tables {
 		line("  IF NOT EXISTS (SELECT FROM pg_publication_tables WHERE pubname = %s AND schemaname = %s AND tablename = %s) THEN",
 			literal(name), literal(t.Name.Schema), literal(t.Name.Name))
-		line("    ALTER PUBLICATION %s ADD TABLE %s;", identifier(name), t.Name.Sanitize())
+		line("    ALTER PUBLICATION %s ADD TABLE %s;", identifier(name), t.clause())
 		line("  END IF;")
 	}
 	line("END $weir$;")

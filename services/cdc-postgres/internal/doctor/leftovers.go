@@ -3,6 +3,8 @@ package doctor
 import (
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	"weir.dev/weir/pkg/preflight"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
@@ -18,14 +20,6 @@ var made = regexp.MustCompile(`^weir_[a-z0-9_]+_[0-9a-f]{16}(_[0-9]+)?$`)
 // say which lives there are.
 func (f *Facts) Leftovers(where string, lives []Life, asked bool) []preflight.Finding {
 	c := checker{group: where}
-	needed := func(owns func(l Life) bool) (Life, bool) {
-		for _, l := range lives {
-			if owns(l) {
-				return l, true
-			}
-		}
-		return Life{}, false
-	}
 	ours, left := 0, 0
 	leave := func(kind, name, found string, drop ...string) {
 		left++
@@ -44,7 +38,7 @@ func (f *Facts) Leftovers(where string, lives []Life, asked bool) []preflight.Fi
 		if s.Database != f.Database || !made.MatchString(s.Name) {
 			continue
 		}
-		if _, ok := needed(func(l Life) bool { return core.OwnsSlot(l.Job, l.Life, s.Name) }); ok || s.ActivePID != 0 {
+		if s.ActivePID != 0 || slices.ContainsFunc(lives, func(l Life) bool { return core.OwnsSlot(l.Job, l.Life, s.Name) }) {
 			ours++ // what somebody reads is no leftover, whoever it is
 			continue
 		}
@@ -55,8 +49,7 @@ func (f *Facts) Leftovers(where string, lives []Life, asked bool) []preflight.Fi
 		if !made.MatchString(name) {
 			continue
 		}
-		_, ok := needed(func(l Life) bool { return core.BaseName(l.Job, l.Life) == name })
-		if ok || f.readBySomebody(name) {
+		if f.readBySomebody(name) || slices.ContainsFunc(lives, func(l Life) bool { return core.BaseName(l.Job, l.Life) == name }) {
 			continue
 		}
 		leave("publication", name, "it belongs to a job of Weir", "DROP PUBLICATION "+identifier(name)+";")
@@ -70,7 +63,7 @@ func (f *Facts) Leftovers(where string, lives []Life, asked bool) []preflight.Fi
 // readBySomebody reports whether a slot that goes with a publication is being read.
 func (f *Facts) readBySomebody(publication string) bool {
 	for _, s := range f.Slots {
-		if s.Database == f.Database && s.ActivePID != 0 && len(s.Name) >= len(publication) && s.Name[:len(publication)] == publication {
+		if s.Database == f.Database && s.ActivePID != 0 && strings.HasPrefix(s.Name, publication) {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -56,8 +57,9 @@ func (f *Facts) Publication(p Plan, narrowed []Narrowed, tables []*Table) []pref
 		c.ok("publication", "%s sends all operations", p.Publication)
 	}
 	for _, n := range narrowed {
-		if !matches(tables, n.Name) {
-			continue
+		i := slices.IndexFunc(tables, func(t *Table) bool { return t.Name == n.Name })
+		if i < 0 || (tables[i].Sent != nil && !n.Rows) {
+			continue // a list of columns is wanted; what it must have, the rows say
 		}
 		what := "rows by a filter"
 		if n.Columns {
@@ -71,15 +73,6 @@ func (f *Facts) Publication(p Plan, narrowed []Narrowed, tables []*Table) []pref
 			})
 	}
 	return c.findings
-}
-
-func matches(tables []*Table, name pgrepl.TableName) bool {
-	for _, t := range tables {
-		if t.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // GivenSlot judges the slot that was given. there is false when the server has none of the name; err is why it cannot be

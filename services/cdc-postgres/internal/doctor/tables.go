@@ -18,6 +18,8 @@ type Table struct {
 	TableFacts
 	// Order is who knows the order of the key.
 	Order Order
+	// Sent are the columns that a publication is to send, all when it is nil.
+	Sent []string
 	// Missing is the publication's error about the table, NoIdentity and NoBefore are those about its identity; nil when
 	// there is none. Unreadable is why its rows cannot be decoded.
 	Missing, NoIdentity, NoBefore, Unreadable error
@@ -143,15 +145,23 @@ func (f *Facts) publishes(c *checker, p Plan, tables []*Table) {
 }
 
 func createPublication(name string, tables []*Table) string {
-	return "CREATE PUBLICATION " + identifier(name) + " FOR TABLE " + sanitized(tables) + " WITH (publish_via_partition_root = true);"
+	clauses := make([]string, len(tables))
+	for i, t := range tables {
+		clauses[i] = t.clause()
+	}
+	return "CREATE PUBLICATION " + identifier(name) + " FOR TABLE " + strings.Join(clauses, ", ") + " WITH (publish_via_partition_root = true);"
 }
 
-func sanitized(tables []*Table) string {
-	names := make([]string, len(tables))
-	for i, t := range tables {
-		names[i] = t.Name.Sanitize()
+// clause is the table in a publication; columns that are not to leave the server are not sent.
+func (t *Table) clause() string {
+	if t.Sent == nil {
+		return t.Name.Sanitize()
 	}
-	return strings.Join(names, ", ")
+	quoted := make([]string, len(t.Sent))
+	for i, c := range t.Sent {
+		quoted[i] = identifier(c)
+	}
+	return t.Name.Sanitize() + " (" + strings.Join(quoted, ", ") + ")"
 }
 
 // published judges the tables against the publication that was given.
@@ -162,7 +172,7 @@ func (f *Facts) published(c *checker, p Plan, tables []*Table) {
 			continue
 		}
 		good = false
-		sql := "ALTER PUBLICATION " + identifier(p.Publication) + " ADD TABLE " + t.Name.Sanitize() + ";"
+		sql := "ALTER PUBLICATION " + identifier(p.Publication) + " ADD TABLE " + t.clause() + ";"
 		if t.Partitioned && !p.Given.ViaRoot {
 			sql = "ALTER PUBLICATION " + identifier(p.Publication) + " SET (publish_via_partition_root = true);"
 		}
@@ -213,6 +223,9 @@ func keys(c *checker, p Plan, tables []*Table) {
 	var ours, servers, without []string
 	bad := false
 	for _, t := range tables {
+		if t.Unreadable != nil {
+			continue // its key is not known
+		}
 		name := t.Name.String()
 		switch t.Order {
 		case ByWeir:
@@ -242,7 +255,7 @@ func keys(c *checker, p Plan, tables []*Table) {
 			c.fail("key", name, err, "without a key there is no row of the target to change", remedy)
 		}
 	}
-	if bad || len(tables) == 0 {
+	if bad || len(ours)+len(servers)+len(without) == 0 {
 		return
 	}
 	var parts []string

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,11 +103,11 @@ func (d *doctor) run(ctx context.Context) error {
 		}
 	}()
 	if err := d.probe(ctx, d.session); err != nil {
-		d.fail("write", "", err, d.rights(err))
+		d.fail("write", "", err, d.rights(ctx, err))
 		return nil
 	}
 	if err := d.write(ctx); err != nil {
-		d.fail("write", "", translate(ctx, err, d.at), d.rights(err))
+		d.fail("write", "", translate(ctx, err, d.at), d.rights(ctx, err))
 		return nil
 	}
 	d.ok("write", "role %s can make and write the ledger in schema %s", d.login, d.ledger.schema)
@@ -170,8 +171,8 @@ func (d *doctor) forget(table string) string {
 }
 
 // rights grants what an error says is missing, when that is what it says.
-func (d *doctor) rights(err error) *preflight.Remedy {
-	missing, ok := errors.AsType[*fault.Error](translate(context.Background(), err, d.at))
+func (d *doctor) rights(ctx context.Context, err error) *preflight.Remedy {
+	missing, ok := errors.AsType[*fault.Error](translate(ctx, err, d.at))
 	if !ok || missing.Code != fault.SinkMissingRight {
 		return nil
 	}
@@ -239,51 +240,53 @@ func (d *doctor) judge(ctx context.Context, schema *rows.Schema) error {
 			d.fail("table", t.plain, translate(ctx, err, at), d.taken(err))
 			return nil
 		}
-		if !d.fits(t, found, at) {
+		changes, err := d.changes(ctx, t, found, types, at)
+		if err != nil {
+			d.fail("columns", t.plain, translate(ctx, err, at), d.unfit(t, found, err))
 			return nil
 		}
-		r.noted = append(r.noted, t.missing(found, types)...)
-	}
-	if err := t.checkKey(found, at); err != nil {
-		d.fail("key", t.plain, translate(ctx, err, at), &preflight.Remedy{Database: d.database, SQL: []string{t.uniqueSQL()}})
-		return nil
+		r.noted = append(r.noted, changes...)
+		if err := t.checkKey(found, at); err != nil {
+			d.fail("key", t.plain, translate(ctx, err, at), &preflight.Remedy{Database: d.database, SQL: []string{t.uniqueSQL()}})
+			return nil
+		}
 	}
 	return d.writable(ctx, t, r.noted, at)
 }
 
-// fits judges the columns of a table that the sink has not taken over yet and that it will not change.
-func (d *doctor) fits(t *target, found *relation, at place) bool {
-	for _, c := range t.schema.Columns() {
-		if found.columns[c.Name].Generated {
-			err := fault.New(fault.SinkSchemaChange, at.String(), "column "+c.Name+" is generated at the target", "table", t.plain)
-			d.fail("columns", t.plain, err, &preflight.Remedy{
-				Database: d.database, SQL: []string{"ALTER TABLE " + t.name + " ALTER COLUMN " + quote(c.Name) + " DROP EXPRESSION;"},
-			})
-			return false
-		}
+// changes are what the start would do to the columns of a table that it takes over: found out by its own code, which is
+// given a pen in place of the table.
+func (d *doctor) changes(ctx context.Context, t *target, found *relation, types []string, at place) (changes []string, err error) {
+	e := t.evolution(ctx, d.session, found, types, false, at)
+	e.policy, e.drop, t.first = cmp.Or(d.cfg.Sink.SchemaChange, spec.Lenient), d.pg.Allows(spec.AllowDropColumn), true
+	note := func(sql string) error {
+		changes = append(changes, "ALTER TABLE "+t.name+" "+sql+";")
+		return nil
 	}
-	for name, c := range found.columns {
-		if _, ours := t.schema.Lookup(name); !ours && c.Required {
-			err := fault.New(fault.SinkConstraint, at.String(), "column "+name+" is NOT NULL and the source does not have it",
-				"table", t.plain, "constraint", "NOT NULL of "+name)
-			d.fail("columns", t.plain, err, &preflight.Remedy{
-				Database: d.database, SQL: []string{"ALTER TABLE " + t.name + " ALTER COLUMN " + quote(name) + " DROP NOT NULL;"},
-			})
-			return false
-		}
-	}
-	return true
+	e.exec, e.try = note, note
+	return changes, e.fit()
 }
 
-// missing are the statements that add the columns which a table does not have.
-func (t *target) missing(found *relation, types []string) []string {
-	var add []string
-	for i, c := range t.schema.Columns() {
-		if _, there := found.columns[c.Name]; !there {
-			add = append(add, "ALTER TABLE "+t.name+" ADD COLUMN "+quote(c.Name)+" "+types[i]+";")
+// unfit says how the columns of a table that is there can be made to fit.
+func (d *doctor) unfit(t *target, found *relation, err error) *preflight.Remedy {
+	alter := func(column, change string) *preflight.Remedy {
+		return &preflight.Remedy{Database: d.database, SQL: []string{"ALTER TABLE " + t.name + " ALTER COLUMN " + quote(column) + " " + change + ";"}}
+	}
+	if fault.CodeOf(err) == fault.SinkSchemaChange {
+		for _, c := range t.schema.Columns() {
+			if found.columns[c.Name].Generated {
+				return alter(c.Name, "DROP EXPRESSION")
+			}
 		}
 	}
-	return add
+	if fault.CodeOf(err) == fault.SinkConstraint {
+		for name, c := range found.columns {
+			if _, ours := t.schema.Lookup(name); !ours && c.Required {
+				return alter(name, "DROP NOT NULL")
+			}
+		}
+	}
+	return nil
 }
 
 // create tries the statement that would make the table, in the savepoint.
@@ -300,7 +303,7 @@ func (d *doctor) create(ctx context.Context, t *target, types []string, owned bo
 	if _, answered := errors.AsType[*pgconn.PgError](err); !answered {
 		return err
 	}
-	d.fail("table", t.plain, translate(ctx, err, at), d.rights(err))
+	d.fail("table", t.plain, translate(ctx, err, at), d.rights(ctx, err))
 	return nil
 }
 

@@ -27,17 +27,18 @@ type created struct {
 
 func initCommand(s *settings) *cobra.Command {
 	var name, file string
-	long := "Write a job spec to begin with. It is valid as it is, and an editor with a YAML language server knows its keys.\n" +
-		"A file that is there is never overwritten. Templates:\n"
+	var long strings.Builder
+	long.WriteString("Write a job spec to begin with. It is valid as it is, and an editor with a YAML language server knows its keys.\n" +
+		"A file that is there is never overwritten. Templates:\n")
 	var completions []cobra.Completion
 	for _, t := range spec.Templates() {
-		long += fmt.Sprintf("  %-22s %s\n", t.Name, t.Summary)
+		fmt.Fprintf(&long, "  %-22s %s\n", t.Name, t.Summary)
 		completions = append(completions, cobra.CompletionWithDesc(t.Name, t.Summary))
 	}
 	c := &cobra.Command{
 		Use:     "init",
 		Short:   "Write a job spec from a template",
-		Long:    strings.TrimSpace(long),
+		Long:    strings.TrimSpace(long.String()),
 		Example: "  weir init --template pg-to-pg -o shop.yaml\n  weir init --template generator-to-blackhole -o -",
 		GroupID: "jobs",
 		Args:    cobra.NoArgs,
