@@ -162,6 +162,9 @@ func TestChangesAcrossKills(t *testing.T) {
 		"INSERT INTO t VALUES (4, 'd', 4); ALTER TABLE t ALTER n TYPE bigint; INSERT INTO t VALUES (5, 'e', 5)",
 		"INSERT INTO t VALUES (6, 'f', 6); ALTER TABLE t DROP w; INSERT INTO t VALUES (7, 7); ALTER TABLE t ADD z text DEFAULT 'z'; INSERT INTO t VALUES (8, 8)",
 	} {
+		if i == 2 {
+			s.CaughtUp(t, "schema") // once the table is rewritten nothing says what older rows had in n
+		}
 		if i%2 == 0 { // it meets the change in its catalog before it meets it in the log
 			s.Members[0].Kill()
 			s.at(t, source, ddl)

@@ -23,13 +23,12 @@ type book struct {
 	names    map[uint32]pgrepl.TableName
 	tables   map[uint32]*catalog.Table
 	types    map[uint32]catalog.Type
-	told     map[uint32]bool // described on this connection
 }
 
 func openBook(ctx context.Context, conn *pgx.Conn, target *pgrepl.Target, captured []capturedTable) (*book, error) {
 	b := &book{
 		where: target.Where(), captured: make(map[pgrepl.TableName]uint32), names: make(map[uint32]pgrepl.TableName),
-		tables: make(map[uint32]*catalog.Table), told: make(map[uint32]bool),
+		tables: make(map[uint32]*catalog.Table),
 	}
 	for _, t := range captured {
 		b.captured[t.TableName], b.names[t.OID], b.veil = t.OID, t.TableName, t.veil
@@ -68,7 +67,7 @@ func (b *book) allBinary() bool {
 	return true
 }
 
-// describe explains a Relation message. It reads the catalog anew where that does not fit the message.
+// describe explains a Relation message by the catalog as it is now.
 func (b *book) describe(ctx context.Context, conn *pgx.Conn, message []byte) (*described, error) {
 	r, err := pgoutput.ParseRelation(message)
 	if err != nil {
@@ -78,17 +77,13 @@ func (b *book) describe(ctx context.Context, conn *pgx.Conn, message []byte) (*d
 	if d := b.judge(r, name); d != nil {
 		return d, nil
 	}
-	now := b.tables[r.OID]
-	// A table is described again when something of it has changed, which its names need not show.
-	again := b.told[r.OID]
-	b.told[r.OID] = true
-	if now == nil || again || !fits(now, &r) {
-		if now, err = catalog.ByOID(ctx, conn, r.OID); err != nil {
-			return nil, fmt.Errorf("read table %s from the catalog: %w", name, err)
-		}
-		if now != nil {
-			b.tables[r.OID] = now
-		}
+	// A table is described when something of it may have changed, which its names need not show.
+	now, err := catalog.ByOID(ctx, conn, r.OID)
+	if err != nil {
+		return nil, fmt.Errorf("read table %s from the catalog: %w", name, err)
+	}
+	if now != nil {
+		b.tables[r.OID] = now
 	}
 	if err := b.learn(ctx, conn, &r); err != nil {
 		return nil, err
@@ -117,27 +112,6 @@ func (b *book) judge(r pgoutput.Relation, name pgrepl.TableName) *described {
 		return changed(fmt.Sprintf("table %s was renamed to %s", was, name))
 	}
 	return &described{relation: r}
-}
-
-// fits reports whether the catalog shows the table as the message does.
-func fits(now *catalog.Table, r *pgoutput.Relation) bool {
-	have := make(map[string]catalog.Column, len(now.Columns))
-	for _, c := range now.Columns {
-		have[c.Name] = c
-	}
-	for _, c := range r.Columns {
-		h, ok := have[c.Name]
-		if !ok || h.TypeOID != c.TypeOID || h.Modifier != c.Modifier {
-			return false
-		}
-	}
-	sent := len(r.Columns)
-	for _, c := range now.Columns {
-		if c.Generated {
-			sent++
-		}
-	}
-	return now.Identity == byte(r.Identity) && sent >= len(now.Columns)
 }
 
 // learn reads the types of a relation that are not known yet.
