@@ -69,6 +69,11 @@ func (a *Assigner) Snapshot(e epoch.ID) State {
 	return State{Head: a.head(), Segments: slices.Clone(a.sealed)}
 }
 
+// Waits reports whether the next step waits for an epoch that has not been taken yet: the caller may ask for one.
+func (a *Assigner) Waits() bool {
+	return (a.stage == stageCover || a.stage == stageClear) && a.cover == 0
+}
+
 func (a *Assigner) head() []byte {
 	var w writer
 	w.byte(stateVersion)

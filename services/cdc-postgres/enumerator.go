@@ -29,6 +29,7 @@ type enumerator struct {
 	readers  int
 	only     bool
 	standing bool // the log is to wait for its pause
+	asking   bool // for an epoch, that the copy waits for
 	told     bool // what is read
 	over     bool // and that no chunk follows
 	planner  *planner
@@ -70,6 +71,10 @@ func (e *enumerator) Poll(ctx context.Context, out source.Directory, wake <-chan
 	for {
 		if err := e.act(ctx, out); err != nil {
 			return source.Status{}, err
+		}
+		if e.assigner.Waits() && !e.asking {
+			e.asking = true
+			return e.status(), nil
 		}
 		select {
 		case <-wake:
@@ -144,14 +149,16 @@ func (e *enumerator) ending() bool {
 }
 
 func (e *enumerator) status() source.Status {
+	s := source.Status{Input: e.asking, Drained: e.over}
 	if e.only {
-		return source.Status{Drained: e.assigner.Ended()}
+		s.Drained = e.assigner.Ended()
 	}
-	return source.Status{Drained: e.over}
+	return s
 }
 
 // Snapshot returns the names of slot and publication, what the server was, and where the copy is.
 func (e *enumerator) Snapshot(n epoch.ID) (source.Cut, error) {
+	e.asking = false
 	s := e.state
 	s.Copy = e.assigner.Snapshot(n).Inline()
 	return source.Cut{State: mustMarshal(s)}, nil
