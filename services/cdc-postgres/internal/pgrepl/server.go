@@ -41,7 +41,9 @@ SELECT current_setting('server_version_num')::int,
        (SELECT oid FROM pg_database WHERE datname = current_database()),
        pg_is_in_recovery(),
        current_setting('wal_level'),
-       r.rolreplication OR r.rolsuper, r.rolsuper,
+       r.rolreplication OR r.rolsuper OR EXISTS (
+         SELECT FROM pg_roles g WHERE g.rolname = 'rds_replication' AND pg_has_role(g.oid, 'MEMBER')), -- Amazon RDS grants the right so
+       r.rolsuper,
        has_database_privilege(current_database(), 'CREATE'),
        (SELECT count(*) FROM pg_replication_slots), current_setting('max_replication_slots')::int,
        (SELECT count(*) FROM pg_stat_replication), current_setting('max_wal_senders')::int
