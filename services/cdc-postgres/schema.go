@@ -42,7 +42,7 @@ func (r *reader) evolved(d *described) (core.Columns, *described, error) {
 		return core.First(sent, d.live), d, nil
 	}
 	next, err := core.Follow(last, sent, d.live)
-	if differs, ok := errors.AsType[*core.Differs](err); ok {
+	if differs, ok := errors.AsType[*core.DiffersError](err); ok {
 		return next, nil, r.differs(d, err, differs.Why)
 	}
 	if err != nil {

@@ -58,10 +58,10 @@ type Sent struct {
 	Masked       bool
 }
 
-// Differs is a change of a table that the log does not show the rows of, so that whoever has followed the log has others.
-type Differs struct{ Why string }
+// DiffersError is a change of a table that the log does not show the rows of, so that whoever has followed the log has others.
+type DiffersError struct{ Why string }
 
-func (e *Differs) Error() string { return e.Why }
+func (e *DiffersError) Error() string { return e.Why }
 
 // First are the columns of a table's first version: identities are places.
 func First(sent []Sent, live *Live) Columns {
@@ -107,12 +107,12 @@ func (l *Live) number(n int) *LiveColumn {
 
 // Follow finds out what has become of a table's columns: which are new, which have another name or type. The log has names
 // only; numbers, and with them the difference between a rename and a drop with an add, come from the catalog, which may
-// have moved on. What follows from neither is a *[Differs], and so is a change that gave rows values of which the log says
+// have moved on. What follows from neither is a *[DiffersError], and so is a change that gave rows values of which the log says
 // nothing: guessing would be a difference between source and target that nobody is told of.
 func Follow(last Columns, sent []Sent, live *Live) (Columns, error) {
 	numbers, ok := identify(&last, sent, live)
 	if !ok {
-		return Columns{}, &Differs{"which of its columns were renamed, and which dropped and made again, can no longer be told from its catalog"}
+		return Columns{}, &DiffersError{"which of its columns were renamed, and which dropped and made again, can no longer be told from its catalog"}
 	}
 	next := Columns{Next: last.Next, Newest: last.Newest, Storage: last.Storage}
 	if live.shows(sent, numbers) { // otherwise it may be that of a change that is yet to come in the log
@@ -126,16 +126,16 @@ func Follow(last Columns, sent []Sent, live *Live) (Columns, error) {
 			old := last.List[at]
 			c.ID, c.Fill = old.ID, old.Fill
 			if old.Masked != s.Masked {
-				return Columns{}, &Differs{fmt.Sprintf("column %q was %q; under one of the names its values are masked, under the other they are not", s.Name, old.Name)}
+				return Columns{}, &DiffersError{fmt.Sprintf("column %q was %q; under one of the names its values are masked, under the other they are not", s.Name, old.Name)}
 			}
 			if !pgcodec.KeepsValues(old.Source, s.Source) {
-				return Columns{}, &Differs{fmt.Sprintf("column %q changed its type from %s to %s; rows that were there have new values", s.Name, old.Source, s.Source)}
+				return Columns{}, &DiffersError{fmt.Sprintf("column %q changed its type from %s to %s; rows that were there have new values", s.Name, old.Source, s.Source)}
 			}
 			next.List = append(next.List, c)
 			continue
 		}
 		if c.Number != 0 && c.Number <= last.Newest {
-			return Columns{}, &Differs{fmt.Sprintf("column %q was there before and was not sent: it was left out, or is known under another name", s.Name)}
+			return Columns{}, &DiffersError{fmt.Sprintf("column %q was there before and was not sent: it was left out, or is known under another name", s.Name)}
 		}
 		c.ID = next.Next
 		next.Next++
@@ -173,7 +173,7 @@ func fill(name string, now *LiveColumn, before, after uint32) (*string, error) {
 	case before == after && before != 0:
 		return nil, nil
 	case now.Default || (now.Required && before != 0):
-		return nil, &Differs{fmt.Sprintf("column %q was added with a value of its own for each row, or the table was rewritten since; the log does not have the values", name)}
+		return nil, &DiffersError{fmt.Sprintf("column %q was added with a value of its own for each row, or the table was rewritten since; the log does not have the values", name)}
 	}
 	return nil, nil
 }

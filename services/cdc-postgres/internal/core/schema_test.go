@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ func columnsOf(text string) []Column {
 		c := Column{ID: i + 1, Source: "integer"}
 		parts := strings.Split(word, ":")
 		c.Name = parts[0]
-		fmt.Sscan(parts[1], &c.Number)
+		c.Number, _ = strconv.Atoi(parts[1])
 		if len(parts) > 2 {
 			c.Source = parts[2]
 		}
@@ -83,7 +84,7 @@ func TestFollowTellsRenamesFromNewColumns(t *testing.T) {
 			t.Parallel()
 			last, want := Columns{List: columnsOf(tt.last), Next: 50, Newest: newest(tt.last), Storage: 1}, columnsOf(tt.sent)
 			got, err := Follow(last, sentOf(want), liveOf(columnsOf(tt.live), tt.width))
-			if _, differs := errors.AsType[*Differs](err); differs != tt.differs || (err != nil && !differs) {
+			if _, differs := errors.AsType[*DiffersError](err); differs != tt.differs || (err != nil && !differs) {
 				t.Fatalf("%v, %v", got, err)
 			}
 			next := 50
@@ -130,7 +131,7 @@ func TestFollowFindsWhatOlderRowsHave(t *testing.T) {
 			live := liveOf(columnsOf("id:1"), 2)
 			live.Columns, live.Storage = append(live.Columns, tt.column), tt.storage
 			got, err := Follow(last, sentOf(columnsOf("id:1 a:2")), live)
-			if _, differs := errors.AsType[*Differs](err); differs != tt.differs {
+			if _, differs := errors.AsType[*DiffersError](err); differs != tt.differs {
 				t.Fatalf("%v, %v", got, err)
 			}
 			if err != nil {
