@@ -18,18 +18,6 @@ import (
 var source, target *harness.Postgres
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	var closers []func() error
-	defer func() {
-		for _, c := range closers {
-			if err := c(); err != nil {
-				panic(err)
-			}
-		}
-	}()
 	for _, pg := range []**harness.Postgres{&source, &target} {
 		started, err := harness.RunPostgres(context.Background(), harness.PostgresConfig{
 			Settings: map[string]string{"max_replication_slots": "40", "max_wal_senders": "40"},
@@ -37,9 +25,14 @@ func run(m *testing.M) int {
 		if err != nil {
 			panic(err)
 		}
-		*pg, closers = started, append(closers, started.Close)
+		*pg = started
 	}
-	return m.Run()
+	m.Run()
+	for _, pg := range []*harness.Postgres{source, target} {
+		if err := pg.Close(); err != nil {
+			panic(err)
+		}
+	}
 }
 
 // scene is one job between databases of its own.
