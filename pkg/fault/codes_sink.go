@@ -168,7 +168,7 @@ func sinkCodes() []Entry {
 		{
 			Code: SinkSchemaChange, Name: "SINK_SCHEMA_CHANGE", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "a change of a table's columns does not fit the target",
-			Remedy: "One of three: change <table> at the target by hand and `weir job resume <job>`; or set schema_change: <choice> at the sink and apply the job; or undo the change at the source and submit the job under a new name.",
+			Remedy: "One of three: change <table> at the target by hand and `weir job resume <job>`; or cancel the job and submit it with schema_change: <choice> at the sink; or undo the change at the source and submit the job under a new name.",
 		},
 		{
 			Code: SinkPartialImage, Name: "SINK_PARTIAL_IMAGE", Class: Permanent, Exit: ExitEnvironment,
