@@ -48,7 +48,7 @@ flows: setup ## integration tests: real servers, separate processes
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	scripts/fuzz.sh $(FUZZTIME)
 
-bench: setup ## measure from end to end, about 6 minutes; writes docs/bench/ (ARGS=-full: longer)
+bench: setup ## measure from end to end, about 10 minutes; writes docs/bench/ (ARGS=-full: longer)
 	go test -count 1 -run '^$$' -bench . -benchtime 1x -timeout 90m weir.dev/weir/itest/bench -args $(ARGS)
 
 microbench: setup ## run the benchmarks beside the code
