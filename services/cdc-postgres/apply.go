@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"time"
 
 	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/fault"
@@ -14,9 +13,6 @@ import (
 	"weir.dev/weir/services/cdc-postgres/internal/core"
 	"weir.dev/weir/services/cdc-postgres/internal/pgoutput"
 )
-
-// maxBatchRows ends a batch however small its rows are.
-const maxBatchRows = 8192
 
 // message applies one pgoutput message.
 func (r *reader) message(ctx context.Context, out source.Output, b []byte) error {
@@ -329,23 +325,4 @@ func (r *reader) bind(d *described) (*table, error) {
 	r.schemas[d.id()] = schemaVersion{Version: version, Fingerprint: t.builder.Schema().Fingerprint().String(), Columns: columns}
 	t.counter = r.progress.table(d.id())
 	return t, nil
-}
-
-// grown ends the batch of a table that has become large enough. The size of the builder costs a look at every column,
-// so it is asked only when the bytes on the wire say that it may have changed much.
-func (r *reader) grown(ctx context.Context, out source.Output, t *table, size int) error {
-	n := t.builder.Rows()
-	if t.since.IsZero() {
-		t.since = time.Now()
-		r.pending = append(r.pending, t)
-	}
-	t.unseen += size + 32
-	if n < maxBatchRows && t.unseen < r.look {
-		return nil
-	}
-	t.unseen = 0
-	if n < maxBatchRows && int64(t.builder.Bytes()) < r.batch {
-		return nil
-	}
-	return r.flush(ctx, out, t)
 }

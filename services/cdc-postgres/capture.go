@@ -51,6 +51,14 @@ func (t *capturedTable) task() cdc.Table {
 	return cdc.Table{ID: t.id(), Name: t.String(), Keyless: len(t.Key) == 0, RowBytes: t.RowBytes}
 }
 
+func byID(tables []capturedTable) map[cdc.TableID]*capturedTable {
+	m := make(map[cdc.TableID]*capturedTable, len(tables))
+	for i := range tables {
+		m[tables[i].id()] = &tables[i]
+	}
+	return m
+}
+
 func (t *capturedTable) forms() []core.KeyForm {
 	forms := make([]core.KeyForm, len(t.Key))
 	for i, k := range t.Key {

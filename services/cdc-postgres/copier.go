@@ -44,7 +44,7 @@ type copier struct {
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 
-	conn  *pgx.Conn
+	sql   session
 	plans map[cdc.TableID]*copyPlan
 }
 
@@ -69,11 +69,8 @@ type copied struct {
 func startCopier(target *pgrepl.Target, log *slog.Logger, tables []capturedTable) *copier {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &copier{
-		target: target, log: log, tables: make(map[cdc.TableID]*capturedTable, len(tables)), cancel: cancel,
+		target: target, log: log, tables: byID(tables), cancel: cancel, sql: session{target: target},
 		work: make(chan cdc.Work, 1), tell: make(chan cdc.TableID, 1), done: make(chan *copied, 1), plans: make(map[cdc.TableID]*copyPlan),
-	}
-	for i := range tables {
-		c.tables[tables[i].id()] = &tables[i]
 	}
 	c.ended.Go(func() { c.run(ctx) })
 	return c
@@ -85,7 +82,7 @@ func (c *copier) close() {
 }
 
 func (c *copier) run(ctx context.Context) {
-	defer c.disconnect(ctx)
+	defer c.sql.close(ctx)
 	for {
 		var got *copied
 		select {
@@ -104,13 +101,6 @@ func (c *copier) run(ctx context.Context) {
 	}
 }
 
-func (c *copier) disconnect(ctx context.Context) {
-	if c.conn != nil {
-		_ = c.conn.Close(context.WithoutCancel(ctx))
-		c.conn = nil
-	}
-}
-
 // patiently reads a chunk, over a new connection when the old one breaks.
 func (c *copier) patiently(ctx context.Context, w cdc.Work, read func(context.Context, cdc.Work) (*copied, error)) *copied {
 	pause := copyPause
@@ -120,7 +110,7 @@ func (c *copier) patiently(ctx context.Context, w cdc.Work, read func(context.Co
 			return got
 		}
 		err = c.target.Fault(err)
-		c.disconnect(ctx)
+		c.sql.close(ctx)
 		if try == copyTries || ctx.Err() != nil || fault.ClassOf(err) != fault.Transient {
 			return &copied{Work: w, err: fmt.Errorf("copy chunk %s: %w", w.ChunkID, err)}
 		}
@@ -135,14 +125,7 @@ func (c *copier) patiently(ctx context.Context, w cdc.Work, read func(context.Co
 
 // describe finds out how the table of a chunk is read.
 func (c *copier) describe(ctx context.Context, w cdc.Work) (*copied, error) {
-	t := c.tables[w.Table]
-	if t == nil {
-		return nil, fmt.Errorf("table %d is not captured: %w", w.Table, fault.Bug)
-	}
-	if err := c.connect(ctx); err != nil {
-		return nil, err
-	}
-	plan, err := c.plan(ctx, t)
+	_, plan, err := c.plan(ctx, w.Table)
 	return &copied{Work: w, plan: plan, bare: true}, err
 }
 
@@ -152,18 +135,15 @@ var errFull = errors.New("chunk is full")
 // read reads a chunk and its mark: the lock first, so that no change of the table falls between the snapshot and the rows;
 // then the snapshot, the rows in it, and an end of the log behind them.
 func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
-	t := c.tables[w.Table]
-	if t == nil {
-		return nil, fmt.Errorf("table %d is not captured: %w", w.Table, fault.Bug)
-	}
-	if err := c.connect(ctx); err != nil {
-		return nil, err
-	}
-	plan, err := c.plan(ctx, t)
+	t, plan, err := c.plan(ctx, w.Table)
 	if err != nil {
 		return nil, err
 	}
-	begun, err := c.conn.PgConn().Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE "+t.from()+
+	conn, err := c.sql.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	begun, err := conn.PgConn().Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE "+t.from()+
 		" IN ACCESS SHARE MODE; SELECT pg_current_snapshot()::text, "+fmt.Sprintf(columnsOf, fmt.Sprint(t.OID))).ReadAll()
 	if err != nil {
 		return nil, err
@@ -181,7 +161,7 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 	if len(t.Key) == 0 {
 		limit = keylessBytes
 	}
-	_, err = scan.Query(ctx, c.conn.PgConn(), sql, params, formats, func(cells [][]byte) error {
+	_, err = scan.Query(ctx, conn.PgConn(), sql, params, formats, func(cells [][]byte) error {
 		if len(got.data) > limit && got.rows > 0 {
 			key, err := keyOf(t, cells[width:])
 			if err != nil {
@@ -199,19 +179,19 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 		return nil, fault.New(fault.PGKeylessTooBig, c.target.Where(), fmt.Sprintf(
 			"table %s has more than %d MiB and no key to read it by in parts", t, keylessBytes>>20), "table", t.Sanitize(), "where", c.target.Where())
 	case errors.Is(err, errFull):
-		c.disconnect(ctx) // the statement cannot be ended otherwise
-		if err := c.connect(ctx); err != nil {
+		c.sql.close(ctx) // the statement cannot be ended otherwise
+		if conn, err = c.sql.open(ctx); err != nil {
 			return nil, err
 		}
 	case err != nil:
 		return nil, err
 	default:
-		if _, err := c.conn.Exec(ctx, "COMMIT"); err != nil {
+		if _, err := conn.Exec(ctx, "COMMIT"); err != nil {
 			return nil, err
 		}
 	}
 	var end string
-	if err := c.conn.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&end); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&end); err != nil {
 		return nil, err
 	}
 	lsn, err := position.ParseLSN(end)
@@ -222,26 +202,37 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 	return got, err
 }
 
-func (c *copier) connect(ctx context.Context) (err error) {
-	if c.conn == nil {
-		c.conn, err = c.target.SQL(ctx)
+// plan finds how a table is read; it is bound for reading once.
+func (c *copier) plan(ctx context.Context, id cdc.TableID) (*capturedTable, *copyPlan, error) {
+	t := c.tables[id]
+	if t == nil {
+		return nil, nil, fmt.Errorf("table %d is not captured: %w", id, fault.Bug)
 	}
-	return err
+	if p := c.plans[id]; p != nil {
+		return t, p, nil
+	}
+	conn, err := c.sql.open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := c.bind(ctx, conn, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.plans[id] = p
+	return t, p, nil
 }
 
-// plan binds a table for reading, once.
-func (c *copier) plan(ctx context.Context, t *capturedTable) (*copyPlan, error) {
-	if p := c.plans[t.id()]; p != nil {
-		return p, nil
-	}
-	now, err := catalog.ByOID(ctx, c.conn, t.OID)
+// bind describes a table as it is today, which has to be as it was captured.
+func (c *copier) bind(ctx context.Context, conn *pgx.Conn, t *capturedTable) (*copyPlan, error) {
+	now, err := catalog.ByOID(ctx, conn, t.OID)
 	if err != nil {
 		return nil, err
 	}
 	if now == nil || now.Name != t.TableName {
 		return nil, columnsChanged(c.target.Where(), t)
 	}
-	types, err := typesOf(ctx, c.conn, []*catalog.Table{now})
+	types, err := typesOf(ctx, conn, []*catalog.Table{now})
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +257,6 @@ func (c *copier) plan(ctx context.Context, t *capturedTable) (*copyPlan, error) 
 	for _, m := range d.masks {
 		p.scan.Mask(m.column, func(next pgcodec.Decoder) pgcodec.Decoder { return m.decoder(bound.builder, next) })
 	}
-	c.plans[t.id()] = p
 	return p, nil
 }
 

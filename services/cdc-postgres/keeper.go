@@ -52,14 +52,8 @@ func newKeeper(s *setup) *keeper {
 }
 
 func (k *keeper) run(ctx context.Context) {
-	var conn *pgx.Conn
-	disconnect := func() {
-		if conn != nil {
-			_ = conn.Close(context.WithoutCancel(ctx))
-			conn = nil
-		}
-	}
-	defer disconnect()
+	sql := session{target: k.target}
+	defer sql.close(ctx)
 	var dropOld bool
 	timer := time.NewTicker(k.source.Heartbeat.Std())
 	defer timer.Stop()
@@ -74,7 +68,7 @@ func (k *keeper) run(ctx context.Context) {
 			dropOld = true
 		case <-timer.C:
 		}
-		err := k.step(ctx, &conn, dropOld && !k.clean)
+		err := k.step(ctx, &sql, dropOld && !k.clean)
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case fault.ClassOf(err) == fault.Permanent:
@@ -83,28 +77,27 @@ func (k *keeper) run(ctx context.Context) {
 			return
 		default:
 			k.cfg.Logger.WarnContext(ctx, "source not looked after", telemetry.Err(err))
-			disconnect()
+			sql.close(ctx)
 		}
 	}
 }
 
 // step looks at the slot, and does what is due.
-func (k *keeper) step(ctx context.Context, conn **pgx.Conn, dropOld bool) (err error) {
+func (k *keeper) step(ctx context.Context, sql *session, dropOld bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	if *conn == nil {
-		if *conn, err = k.target.SQL(ctx); err != nil {
-			return err
-		}
+	conn, err := sql.open(ctx)
+	if err != nil {
+		return err
 	}
-	s := setup{opened: k.opened, conn: *conn, state: k.state}
+	s := setup{opened: k.opened, conn: conn, state: k.state}
 	if dropOld {
 		if err := s.dropOlder(ctx); err != nil {
 			return err
 		}
 		k.clean = true
 	}
-	if err := k.heartbeat(ctx, *conn); err != nil {
+	if err := k.heartbeat(ctx, conn); err != nil {
 		return err
 	}
 	if time.Since(k.relisted) < relistInterval {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
@@ -17,12 +15,12 @@ const observeInterval = 2 * time.Second
 // observe looks at the end of the log and at the slot, for people only, and finds the end a drain asks for. What it
 // cannot find out it tries again.
 func (l *link) observe(ctx context.Context) {
-	o := observer{link: l}
-	defer o.disconnect(ctx)
+	o := observer{link: l, sql: session{target: l.target}}
+	defer o.sql.close(ctx)
 	for {
 		if err := o.look(ctx); err != nil && ctx.Err() == nil {
 			l.log.WarnContext(ctx, "source head not observed", telemetry.Err(err))
-			o.disconnect(ctx)
+			o.sql.close(ctx)
 			if pgrepl.ShuttingDown(err) && o.goingDown(ctx) {
 				// The server waits for its walsenders to be confirmed before it stops. We do not know when that will
 				// be, so we leave; what was not confirmed is kept.
@@ -42,52 +40,40 @@ func (l *link) observe(ctx context.Context) {
 
 type observer struct {
 	link *link
-	conn *pgx.Conn
+	sql  session
 }
 
 func (o *observer) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if err := o.connect(ctx); err != nil {
+	conn, err := o.sql.open(ctx)
+	if err != nil {
 		return err
 	}
 	l := o.link
-	head, err := l.target.Head(ctx, o.conn, l.source.Slot)
+	head, err := l.target.Head(ctx, conn, l.source.Slot)
 	if err != nil {
 		return err
 	}
 	l.progress.observe(ctx, head)
-	if err := l.remade.look(ctx, o.conn, l.source.Tables); err != nil {
+	if err := l.remade.look(ctx, conn, l.source.Tables); err != nil {
 		return err
 	}
 	if !l.end.missing() {
 		return nil
 	}
 	// The message makes the log go on behind the end, so that passing it can be seen.
-	if _, err := l.target.Heartbeat(ctx, o.conn); err != nil {
+	if _, err := l.target.Heartbeat(ctx, conn); err != nil {
 		return err
 	}
 	l.end.fix(head.LSN)
 	return nil
 }
 
-func (o *observer) connect(ctx context.Context) (err error) {
-	if o.conn == nil {
-		o.conn, err = o.link.target.SQL(ctx)
-	}
-	return err
-}
-
 // goingDown tells the end of the server from the end of one session.
 func (o *observer) goingDown(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return o.connect(ctx) != nil
-}
-
-func (o *observer) disconnect(ctx context.Context) {
-	if o.conn != nil {
-		_ = o.conn.Close(context.WithoutCancel(ctx))
-		o.conn = nil
-	}
+	_, err := o.sql.open(ctx)
+	return err != nil
 }

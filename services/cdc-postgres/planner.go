@@ -43,14 +43,10 @@ type planner struct {
 type answer func(a *cdc.Assigner) error
 
 func newPlanner(target *pgrepl.Target, log *slog.Logger, tables []capturedTable) *planner {
-	p := &planner{
-		target: target, log: log, tables: make(map[cdc.TableID]*capturedTable, len(tables)),
+	return &planner{
+		target: target, log: log, tables: byID(tables),
 		news: make(chan struct{}, 1), more: make(chan struct{}, 1),
 	}
-	for i := range tables {
-		p.tables[tables[i].id()] = &tables[i]
-	}
-	return p
 }
 
 // ask takes a question; it never waits.
@@ -94,14 +90,8 @@ func (p *planner) tell(a answer, err error) {
 
 // run answers until ctx ends. What the server does not answer is asked again; only what never can be answered ends it.
 func (p *planner) run(ctx context.Context) {
-	var conn *pgx.Conn
-	disconnect := func() {
-		if conn != nil {
-			_ = conn.Close(context.WithoutCancel(ctx))
-			conn = nil
-		}
-	}
-	defer disconnect()
+	sql := session{target: p.target}
+	defer sql.close(ctx)
 	for {
 		q, ok := p.next()
 		if !ok {
@@ -113,7 +103,7 @@ func (p *planner) run(ctx context.Context) {
 			continue
 		}
 		for {
-			a, err := p.answer(ctx, &conn, q)
+			a, err := p.answer(ctx, &sql, q)
 			if ctx.Err() != nil {
 				return
 			}
@@ -122,7 +112,7 @@ func (p *planner) run(ctx context.Context) {
 				break
 			}
 			p.log.WarnContext(ctx, "copy not planned", telemetry.Err(err))
-			disconnect()
+			sql.close(ctx)
 			select {
 			case <-ctx.Done():
 				return
@@ -132,18 +122,17 @@ func (p *planner) run(ctx context.Context) {
 	}
 }
 
-func (p *planner) answer(ctx context.Context, conn **pgx.Conn, q cdc.Effect) (a answer, err error) {
-	if *conn == nil {
-		if *conn, err = p.target.SQL(ctx); err != nil {
-			return nil, err
-		}
+func (p *planner) answer(ctx context.Context, sql *session, q cdc.Effect) (answer, error) {
+	conn, err := sql.open(ctx)
+	if err != nil {
+		return nil, err
 	}
 	switch q := q.(type) {
 	case cdc.AskBounds:
-		bounds, last, err := p.bounds(ctx, *conn, q)
+		bounds, last, err := p.bounds(ctx, conn, q)
 		return func(a *cdc.Assigner) error { return a.Bounded(q.Table, q.After, bounds, last) }, p.target.Fault(err)
 	case cdc.Settle:
-		err := p.settle(ctx, *conn)
+		err := p.settle(ctx, conn)
 		return func(a *cdc.Assigner) error { a.Settled(q.Round); return nil }, p.target.Fault(err)
 	case cdc.Tell: // the enumerator's loop does these itself
 	}

@@ -22,9 +22,6 @@ import (
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
 )
 
-// linger is how long a row waits for others to share its batch.
-const linger = 5 * time.Millisecond
-
 // reader copies chunks and, being the reader of the log, turns the log into batches, in the loop that calls it. Everything
 // that talks to the server is in its copier and its link.
 type reader struct {
@@ -313,55 +310,6 @@ func (r *reader) chunk(ctx context.Context, out source.Output, wake <-chan struc
 			r.link.received(r.tracker.Position().End)
 		}
 	}
-	return nil
-}
-
-// flushOld ends the batches that have waited long enough.
-func (r *reader) flushOld(ctx context.Context, out source.Output) error {
-	now := time.Now()
-	for len(r.pending) > 0 && now.Sub(r.pending[0].since) >= linger {
-		if err := r.flush(ctx, out, r.pending[0]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *reader) flushAll(ctx context.Context, out source.Output) error {
-	for len(r.pending) > 0 {
-		if err := r.flush(ctx, out, r.pending[0]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// flush emits the rows of one table.
-func (r *reader) flush(ctx context.Context, out source.Output, t *table) error {
-	for i := range r.pending {
-		if r.pending[i] == t {
-			r.pending = append(r.pending[:i], r.pending[i+1:]...)
-			break
-		}
-	}
-	t.since, t.unseen = time.Time{}, 0
-	n := t.builder.Rows()
-	if n == 0 {
-		return nil
-	}
-	b, err := t.builder.Flush()
-	if err != nil {
-		return r.undecodable(err)
-	}
-	var at position.Position // none for the rows of a chunk
-	if r.tracker != nil {
-		at = r.tracker.Position().Public()
-	}
-	if err := out.Emit(ctx, *b, at); err != nil {
-		return fmt.Errorf("emit rows of %s: %w", t.id(), err)
-	}
-	r.input = true
-	r.progress.emitted(ctx, t.counter, n, b.Ts(n-1))
 	return nil
 }
 

@@ -1,0 +1,35 @@
+package cdcpostgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
+)
+
+// session is a connection for queries: opened when it is first needed, and again once it was closed because it broke. It
+// belongs to one goroutine.
+type session struct {
+	target *pgrepl.Target
+	conn   *pgx.Conn
+}
+
+func (s *session) open(ctx context.Context) (*pgx.Conn, error) {
+	if s.conn == nil {
+		conn, err := s.target.SQL(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.conn = conn
+	}
+	return s.conn, nil
+}
+
+// close may be called at any time, also when nothing is open and when ctx has ended.
+func (s *session) close(ctx context.Context) {
+	if s.conn != nil {
+		_ = s.conn.Close(context.WithoutCancel(ctx))
+		s.conn = nil
+	}
+}
