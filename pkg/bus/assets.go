@@ -60,10 +60,10 @@ func Assets() []Asset {
 		},
 		{
 			Name: "WEIR_DLQ_<job>", Kind: "stream", Storage: "file",
-			Subjects: "weir.dlq.<job>.<sink>.<table>.<epoch>-<index>",
-			Keeps:    "all, create-only; refuses new ones when full",
-			Writers:  []string{"sink"}, Readers: []string{"weir"},
-			Purpose: "rows that can never apply",
+			Subjects: "weir.dlq.<job>.<sink>.<table>.<epoch>.<index>; weir.dlq.<job>.<sink>",
+			Keeps:    "all until a person discards or replays them; refuses new ones when full",
+			Writers:  []string{"sink"}, Readers: []string{"sink", "weir"},
+			Purpose: "rows that can never apply; for each sink the attempt that may write them",
 		},
 		{
 			Name: StateStream, Kind: "stream", Storage: "file",

@@ -80,28 +80,3 @@ func TestBaseRefusesAnotherShape(t *testing.T) {
 		t.Fatalf("ensure base: %v, want %s", err, fault.BusStreamShape)
 	}
 }
-
-func TestDeadLettersAreCreateOnly(t *testing.T) {
-	t.Parallel()
-	_, c := mesh(t)
-	if err := c.EnsureDLQ(t.Context(), "shop", 1<<20, 1); err != nil {
-		t.Fatal(err)
-	}
-	letter := bus.DLQSubject("shop", "wh", "public.orders", 9, 3)
-	for _, v := range []string{"first", "repeat"} {
-		if err := c.PutDeadLetter(t.Context(), letter, bus.Header{"Weir-Table": {"public.orders"}}, []byte(v)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w := c.WatchDeadLetters(t.Context(), "shop")
-	defer w.Close()
-	u := expect(t, w, bus.Put, letter)
-	if string(u.Entry.Value) != "first" || u.Entry.Header.Get("Weir-Table") != "public.orders" {
-		t.Fatalf("letter %q with %v", u.Entry.Value, u.Entry.Header)
-	}
-	expect(t, w, bus.CaughtUp, "")
-	err := c.PutDeadLetter(t.Context(), bus.DLQSubject("shop", "wh", "t", 9, 4), nil, make([]byte, 2<<20))
-	if !errors.Is(err, bus.ErrFull) {
-		t.Fatalf("put into a full stream: %v, want ErrFull", err)
-	}
-}

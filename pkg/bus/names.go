@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -233,14 +234,47 @@ func EdgeFilter(job, source string) string {
 // DLQStream holds the dead letters of a job: "WEIR_DLQ_<job>".
 func DLQStream(job string) string { return "WEIR_DLQ_" + EscapeToken(job) }
 
-// DLQSubject is one dead letter: "weir.dlq.<job>.<sink>.<table>.<epoch>-<index>"; it is written create-only, so that a
-// commit that is repeated writes the same letter once.
+// DLQSubject is one dead letter: "weir.dlq.<job>.<sink>.<table>.<epoch>.<index>". A letter has one subject and a subject
+// one letter, so that a commit that is repeated writes the same letter once.
 func DLQSubject(job, sink, table string, e epoch.ID, index int) string {
-	return subject("weir.dlq", EscapeToken(job), EscapeToken(sink), EscapeToken(table), e.String()+"-"+strconv.Itoa(index))
+	return subject("weir.dlq", EscapeToken(job), EscapeToken(sink), EscapeToken(table), e.String(), strconv.Itoa(index))
 }
 
-// DLQFilter matches all dead letters of a job.
-func DLQFilter(job string) string { return subject("weir.dlq", EscapeToken(job), ">") }
+// DLQClaim is the mark of the attempt that may write a sink's letters: "weir.dlq.<job>.<sink>".
+func DLQClaim(job, sink string) string {
+	return subject("weir.dlq", EscapeToken(job), EscapeToken(sink))
+}
+
+// DLQFilter matches all dead letters of a job, and no claim.
+func DLQFilter(job string) string { return subject("weir.dlq", EscapeToken(job), "*.*.*.*") }
+
+// DLQEpochFilter matches the dead letters of one epoch of a sink.
+func DLQEpochFilter(job, sink string, e epoch.ID) string {
+	return subject("weir.dlq", EscapeToken(job), EscapeToken(sink), "*", e.String(), "*")
+}
+
+// ParseDLQSubject takes the subject of a dead letter apart.
+func ParseDLQSubject(s string) (job, sink, table string, e epoch.ID, index int, err error) {
+	fail := func(err error) (string, string, string, epoch.ID, int, error) {
+		return "", "", "", 0, 0, fmt.Errorf("parse dead letter subject %q: %w", s, err)
+	}
+	t := strings.Split(s, ".")
+	if len(t) != 7 || t[0] != "weir" || t[1] != "dlq" {
+		return fail(errors.New("want weir.dlq.<job>.<sink>.<table>.<epoch>.<index>"))
+	}
+	for i, name := range []*string{&job, &sink, &table} {
+		if *name, err = UnescapeToken(t[2+i]); err != nil {
+			return fail(err)
+		}
+	}
+	if e, err = epoch.ParseID(t[5]); err != nil {
+		return fail(err)
+	}
+	if index, err = strconv.Atoi(t[6]); err != nil || index < 0 || strconv.Itoa(index) != t[6] {
+		return fail(fmt.Errorf("index %q", t[6]))
+	}
+	return job, sink, table, e, index, nil
+}
 
 // StateSubject names one state object, the n-th that the subtask writes between two barriers:
 // "weir.state.<life>.<fence>.<epoch>.<subtask>.<n>"; epoch is the last barrier passed plus one. Its parts are the

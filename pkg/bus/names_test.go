@@ -27,7 +27,7 @@ func TestNames(t *testing.T) {
 		bus.EdgeStream("shop", "tills"):                     "WEIR_EDGE_shop_tills",
 		bus.EdgeSubject("shop", "tills", "c1"):              "weir.edge.shop.tills.c1",
 		bus.DLQStream("shop"):                               "WEIR_DLQ_shop",
-		bus.DLQSubject("shop", "wh", "public.orders", 9, 3): "weir.dlq.shop.wh.public=2Eorders.9-3",
+		bus.DLQSubject("shop", "wh", "public.orders", 9, 3): "weir.dlq.shop.wh.public=2Eorders.9.3",
 		bus.StateSubject("l1", 17, 9, out, 2):               "weir.state.l1.17.9.out-1.2",
 		bus.HeadKey("shop"):                                 "jobs.shop.head",
 		bus.PlanKey("shop", 17, 4):                          "jobs.shop.plan.17.4",
