@@ -21,6 +21,8 @@ postgres_there || packages+=(postgresql)
 command -v gcc >/dev/null || command -v clang >/dev/null || packages+=(gcc libc6-dev)
 command -v git >/dev/null || packages+=(git)
 
+"$(dirname "$0")/setup-mysql.sh"
+
 [[ ${#packages[@]} -eq 0 ]] && exit 0
 
 install_line="apt-get update && apt-get install -y --no-install-recommends ${packages[*]}"
