@@ -29,32 +29,91 @@ type scene struct {
 	*job
 
 	conn    *pgx.Conn // the session of the transaction in question
-	pid     uint32
-	pending chan error // what has been begun and waits
+	waiting []waiter
 }
 
-// begin runs a statement that will wait, and returns when the server says that it does, for the event.
-func (s *scene) begin(t *testing.T, sql, event string) {
-	t.Helper()
-	s.pending = make(chan error, 1)
-	ctx := t.Context()
-	go func() {
-		_, err := s.conn.Exec(ctx, sql)
-		s.pending <- err
-	}()
-	eventually(t, "the wait for "+event, func() bool {
-		at, err := harness.Value[string](ctx, s.pg, s.database, "SELECT coalesce(wait_event, '') FROM pg_stat_activity WHERE pid = $1", s.pid)
-		return err == nil && at == event
-	})
+// waiter is a session whose commit is in the log and waits for a standby; nobody sees its transaction.
+type waiter struct {
+	pid  uint32
+	done chan error
 }
 
-// resume ends the wait for a standby, as its answer would.
-func (s *scene) resume(t *testing.T) {
-	t.Helper()
-	s.exec(t, fmt.Sprintf("SELECT pg_cancel_backend(%d)", s.pid))
-	if err := <-s.pending; err != nil {
-		t.Fatal(err)
+// step is something done to a scene.
+type step func(*testing.T, *scene)
+
+// run is a step of the session of the transaction in question.
+func run(sql string) step {
+	return func(t *testing.T, s *scene) { t.Helper(); execOn(t, s.conn, sql) }
+}
+
+// hang lets transactions, each of a session of its own, wait for a standby under a kind of synchronous_commit.
+func hang(level string, transactions ...string) step {
+	return func(t *testing.T, s *scene) {
+		t.Helper()
+		for _, sql := range transactions {
+			s.begin(t, level, sql)
+		}
 	}
+}
+
+// begin runs a transaction and returns when the server says that it waits for a standby.
+func (s *scene) begin(t *testing.T, level, sql string) {
+	t.Helper()
+	conn, ctx := s.session(t), t.Context()
+	w := waiter{pid: conn.PgConn().PID(), done: make(chan error, 1)}
+	execOn(t, conn, "SET synchronous_commit = "+level)
+	go func() {
+		_, err := conn.Exec(ctx, sql)
+		w.done <- err
+	}()
+	eventually(t, "the wait for a standby", func() bool {
+		at, err := harness.Value[string](ctx, s.pg, s.database, "SELECT coalesce(wait_event, '') FROM pg_stat_activity WHERE pid = $1", w.pid)
+		return err == nil && at == "SyncRep"
+	})
+	s.waiting = append(s.waiting, w)
+}
+
+// visible waits for what hung to be visible.
+func (s *scene) visible(t *testing.T) {
+	t.Helper()
+	for _, w := range s.waiting {
+		select {
+		case err := <-w.done:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(patience):
+			t.Fatal("a transaction waits for its standby still")
+		}
+	}
+}
+
+// cancel ends the wait for a standby without one.
+func cancel(t *testing.T, s *scene) {
+	t.Helper()
+	for _, w := range s.waiting {
+		s.exec(t, fmt.Sprintf("SELECT pg_cancel_backend(%d)", w.pid))
+	}
+	s.visible(t)
+}
+
+// gap says what transactions do around the chunks of a copy.
+type gap struct {
+	before string // in the session, before the slot is there
+	// What happens while the first chunks are emitted, in the middle, and behind the last.
+	first, middle, last step
+}
+
+const (
+	gapHalves = "BEGIN; " + gapChange + "; COMMIT"
+	gapSaved  = `BEGIN; SAVEPOINT a; UPDATE t SET v = -1 WHERE id IN (5, 36); ROLLBACK TO a; SAVEPOINT b; ` + gapChange + `; RELEASE b;
+		DO $$ BEGIN BEGIN INSERT INTO t VALUES (3000, 0); UPDATE t SET v = -1; INSERT INTO t VALUES (3000, 1);
+		EXCEPTION WHEN unique_violation THEN INSERT INTO t VALUES (3001, 1); UPDATE t SET v = 7 WHERE id = 35; END; END $$`
+)
+
+// prepared prepares a transaction under a name.
+func prepared(name string) step {
+	return run("BEGIN; " + gapChange + "; PREPARE TRANSACTION '" + name + "'")
 }
 
 // A transaction is logged before it is visible, and chunks read in between do not have it although the log was past it:
@@ -64,82 +123,68 @@ func TestVisibilityGap(t *testing.T) {
 	pg := harness.StartPostgres(t, harness.PostgresConfig{Settings: map[string]string{
 		"max_prepared_transactions": "10", "synchronous_standby_names": "paused", "synchronous_commit": "local",
 	}})
-	do := func(sql string) func(*testing.T, *scene) {
-		return func(t *testing.T, s *scene) { t.Helper(); execOn(t, s.conn, sql) }
+	// One after the other: a copy waits for every transaction of the server that is open when it begins.
+	for name, g := range map[string]gap{
+		"standby answers behind the copy":      {first: hang("on", gapHalves), last: cancel},
+		"standby answers in the middle":        {first: hang("on", gapHalves), middle: cancel},
+		"standby is asked in the middle":       {middle: hang("on", gapHalves), last: cancel},
+		"standby answers a prepared one":       {first: prepared("s"), middle: hang("on", "COMMIT PREPARED 's'"), last: cancel},
+		"standby answers one with savepoints":  {first: hang("on", gapSaved+"; COMMIT"), middle: cancel},
+		"prepared, committed behind the copy":  {first: prepared("a"), last: run("COMMIT PREPARED 'a'")},
+		"prepared, committed in the middle":    {first: prepared("b"), middle: run("COMMIT PREPARED 'b'")},
+		"prepared, rolled back in the middle":  {first: prepared("c"), middle: run("ROLLBACK PREPARED 'c'")},
+		"savepoints, committed behind":         {first: run(gapSaved), last: run("COMMIT")},
+		"savepoints, committed in the middle":  {first: run(gapSaved), middle: run("COMMIT")},
+		"begun in the middle":                  {middle: run("BEGIN; " + gapChange), last: run("COMMIT")},
+		"begun without an id before the slot":  {before: "BEGIN; SELECT count(*) FROM t", first: run(gapChange), middle: run("COMMIT")},
+		"rolled back in the middle":            {first: run("BEGIN; " + gapChange), middle: run("ROLLBACK")},
+		"rolled back behind":                   {first: run("BEGIN; " + gapChange), last: run("ROLLBACK")},
+		"committed at once":                    {first: run(gapHalves)},
+		"committed at once, in the middle":     {middle: run(gapHalves)},
+		"a key moves to and fro in the middle": {first: run("BEGIN; " + gapChange), middle: run("UPDATE t SET id = id - 1000 WHERE id BETWEEN 1000 AND 1999; COMMIT")},
+	} {
+		t.Run(name, func(t *testing.T) { g.play(t, pg) })
 	}
-	standby := func(sql string) func(*testing.T, *scene) {
-		return func(t *testing.T, s *scene) {
-			t.Helper()
-			execOn(t, s.conn, "SET synchronous_commit = on")
-			s.begin(t, sql, "SyncRep")
+}
+
+// play copies a table in chunks while the transactions do what they do, and judges what came.
+func (g gap) play(t *testing.T, pg *harness.Postgres) {
+	t.Helper()
+	j := newJob(t, pg, "public.t")
+	j.source.Snapshot = spec.Snapshot{Mode: spec.SnapshotInitial, ChunkRows: gapChunk}
+	j.exec(t, fmt.Sprintf("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT g, g FROM generate_series(1, %d) g", gapRows))
+	s := &scene{job: j, conn: j.session(t)}
+	if g.before != "" {
+		execOn(t, s.conn, g.before)
+	}
+	do := func(f step) {
+		t.Helper()
+		if f != nil {
+			f(t, s)
 		}
 	}
-	resume := func(t *testing.T, s *scene) { t.Helper(); s.resume(t) }
-	prepare := "BEGIN; " + gapChange + "; PREPARE TRANSACTION '%s'"
-	subs := `BEGIN; SAVEPOINT a; UPDATE t SET v = -1 WHERE id IN (5, 36); ROLLBACK TO a; SAVEPOINT b; ` + gapChange + `; RELEASE b;
-		DO $$ BEGIN BEGIN INSERT INTO t VALUES (3000, 0); UPDATE t SET v = -1; INSERT INTO t VALUES (3000, 1);
-		EXCEPTION WHEN unique_violation THEN INSERT INTO t VALUES (3001, 1); UPDATE t SET v = 7 WHERE id = 35; END; END $$`
-	// One after the other: a copy waits for every transaction of the server that is open when it begins.
-	for name, c := range map[string]struct {
-		before string // in the session, before the slot is there
-		// What happens while the first chunks are emitted, in the middle, and behind the last.
-		first, middle, last func(*testing.T, *scene)
-	}{
-		"standby answers behind the copy":      {first: standby("BEGIN; " + gapChange + "; COMMIT"), last: resume},
-		"standby answers in the middle":        {first: standby("BEGIN; " + gapChange + "; COMMIT"), middle: resume},
-		"standby is asked in the middle":       {middle: standby("BEGIN; " + gapChange + "; COMMIT"), last: resume},
-		"standby answers a prepared one":       {first: do(fmt.Sprintf(prepare, "s")), middle: standby("COMMIT PREPARED 's'"), last: resume},
-		"standby answers one with savepoints":  {first: standby(subs + "; COMMIT"), middle: resume},
-		"prepared, committed behind the copy":  {first: do(fmt.Sprintf(prepare, "a")), last: do("COMMIT PREPARED 'a'")},
-		"prepared, committed in the middle":    {first: do(fmt.Sprintf(prepare, "b")), middle: do("COMMIT PREPARED 'b'")},
-		"prepared, rolled back in the middle":  {first: do(fmt.Sprintf(prepare, "c")), middle: do("ROLLBACK PREPARED 'c'")},
-		"savepoints, committed behind":         {first: do(subs), last: do("COMMIT")},
-		"savepoints, committed in the middle":  {first: do(subs), middle: do("COMMIT")},
-		"begun in the middle":                  {middle: do("BEGIN; " + gapChange), last: do("COMMIT")},
-		"begun without an id before the slot":  {before: "BEGIN; SELECT count(*) FROM t", first: do(gapChange), middle: do("COMMIT")},
-		"rolled back in the middle":            {first: do("BEGIN; " + gapChange), middle: do("ROLLBACK")},
-		"rolled back behind":                   {first: do("BEGIN; " + gapChange), last: do("ROLLBACK")},
-		"committed at once":                    {first: do("BEGIN; " + gapChange + "; COMMIT")},
-		"committed at once, in the middle":     {middle: do("BEGIN; " + gapChange + "; COMMIT")},
-		"a key moves to and fro in the middle": {first: do("BEGIN; " + gapChange), middle: do("UPDATE t SET id = id - 1000 WHERE id BETWEEN 1000 AND 1999; COMMIT")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			j := newJob(t, pg, "public.t")
-			j.source.Snapshot = spec.Snapshot{Mode: spec.SnapshotInitial, ChunkRows: gapChunk}
-			j.exec(t, fmt.Sprintf("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT g, g FROM generate_series(1, %d) g", gapRows))
-			s := &scene{job: j, conn: j.session(t)}
-			s.pid = s.conn.PgConn().PID()
-			if c.before != "" {
-				execOn(t, s.conn, c.before)
-			}
-			arrived, gate := make(chan struct{}), make(chan struct{})
-			j.onEmit = func(*rows.Batch) {
-				select {
-				case arrived <- struct{}{}:
-					<-gate
-				case <-gate:
-				}
-			}
-			a := j.start(t)
-			for i := range gapRows / gapChunk / 2 {
-				a.halted(t, arrived)
-				if i == 0 && c.first != nil {
-					c.first(t, s)
-				}
-				gate <- struct{}{}
-			}
-			a.halted(t, arrived)
-			if c.middle != nil {
-				c.middle(t, s)
-			}
-			close(gate)
-			a.until(t, "the copy", func() bool { return len(a.rows) >= gapRows-2 })
-			if c.last != nil {
-				c.last(t, s)
-			}
-			s.exactly(t, a)
-		})
+	arrived, gate := make(chan struct{}), make(chan struct{})
+	j.onEmit = func(*rows.Batch) {
+		select {
+		case arrived <- struct{}{}:
+			<-gate
+		case <-gate:
+		}
 	}
+	a := j.start(t)
+	for i := range gapRows / gapChunk / 2 {
+		a.halted(t, arrived)
+		if i == 0 {
+			do(g.first)
+		}
+		gate <- struct{}{}
+	}
+	a.halted(t, arrived)
+	do(g.middle)
+	close(gate)
+	a.until(t, "the copy", func() bool { return len(a.rows) >= gapRows-2 })
+	do(g.last)
+	s.exactly(t, a)
 }
 
 // halted waits for a chunk to be emitted.

@@ -121,12 +121,17 @@ func clusterSettings(cfg PostgresConfig) map[string]string {
 	return settings
 }
 
-// create runs initdb and the first start. Another process may take the port
-// between its choice and the start, hence the second try.
+// create runs initdb and the first start.
 func (p *Postgres) create(ctx context.Context) error {
 	if err := p.initdb(ctx); err != nil {
 		return err
 	}
+	return p.run(ctx)
+}
+
+// run is the first start of a cluster whose files are there. Another process
+// may take the port between its choice and the start, hence the second try.
+func (p *Postgres) run(ctx context.Context) error {
 	var failures []error
 	for range 3 {
 		port, err := FreePort(ctx)
