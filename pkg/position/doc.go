@@ -10,5 +10,6 @@
 //   - No credentials and no row values: positions are shown to people and stored for ever.
 //
 // Source: SeaTunnel STIP-30 for the shape (type, version, string map); PostgreSQL
-// "Streaming Replication Protocol" for the LSN form.
+// "Streaming Replication Protocol" for the LSN form; MySQL "GTID Format and Storage" and MariaDB "Global Transaction ID" for
+// sets of transactions.
 package position

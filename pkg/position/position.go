@@ -14,6 +14,18 @@ type Type string
 const (
 	PostgresLSN Type = "POSTGRES_LSN"
 	Generator   Type = "GENERATOR_INDEX"
+	// MySQLGTID and MariaDBGTID are what a server had executed; they compare by containment. MySQLBinlog is a place in the
+	// binary log of one server.
+	MySQLGTID   Type = "MYSQL_GTID"
+	MariaDBGTID Type = "MARIADB_GTID"
+	MySQLBinlog Type = "MYSQL_BINLOG"
+)
+
+// The fields that positions of MySQL and MariaDB compare by. Beside them a position inside a transaction says which it is and
+// how much of it lies before.
+const (
+	FieldGTIDs  = "gtids"
+	FieldBinlog = "binlog"
 )
 
 // Position is one resume point. The zero value means "none": nothing has been read yet.
