@@ -20,18 +20,26 @@ const hdrExpectSubject = "Nats-Expected-Last-Subject-Sequence-Subject"
 
 // EnsureDLQ makes the stream of a job's dead letters. It refuses new letters when maxBytes are reached (zero: no bound),
 // so that a job waits rather than loses one. The bound of a stream that is there stays as it is: a person may have set it.
-func (c *Conn) EnsureDLQ(ctx context.Context, job string, maxBytes int64, replicas int) error {
-	info, err := c.ctl.streamInfo(ctx, DLQStream(job))
+// It has as many replicas as the state stream, for it holds what is nowhere else.
+func (c *Conn) EnsureDLQ(ctx context.Context, job string, maxBytes int64) error {
+	fail := func(err error, stream string) error {
+		return fmt.Errorf("look for the dead letters of job %s: %w", job, c.denied.explain(err, "$JS.API.STREAM.INFO."+stream))
+	}
+	state, err := c.ctl.streamInfo(ctx, StateStream)
+	if err != nil {
+		return fail(err, StateStream)
+	}
+	there, err := c.ctl.streamInfo(ctx, DLQStream(job))
 	if err == nil {
-		maxBytes = info.Config.MaxBytes
+		maxBytes = there.Config.MaxBytes
 	} else if !errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("look for the dead letters of job %s: %w", job, c.denied.explain(err, "$JS.API.STREAM.INFO."+DLQStream(job)))
+		return fail(err, DLQStream(job))
 	}
 	return c.ensureStream(ctx, jetstream.StreamConfig{
 		Name: DLQStream(job), Subjects: []string{subject("weir.dlq", EscapeToken(job), ">")},
 		Description: "Weir: rows of job " + job + " that can never apply",
 		Storage:     jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxBytes: maxBytes, MaxMsgsPerSubject: 1,
-		Replicas: max(replicas, 1), AllowDirect: true, Metadata: map[string]string{metaJob: job},
+		Replicas: max(state.Config.Replicas, 1), AllowDirect: true, Metadata: map[string]string{metaJob: job},
 	})
 }
 
@@ -195,4 +203,21 @@ func (c *Conn) DiscardDeadLetter(ctx context.Context, letter string) error {
 		return fmt.Errorf("discard dead letter %s: %w", letter, c.denied.explain(err, "$JS.API.STREAM.PURGE."+DLQStream(job)))
 	}
 	return nil
+}
+
+// Headers of a dead letter, so that letters can be listed without reading the rows in them.
+const (
+	hdrLetterCode = "Weir-Code"
+	hdrLetterOp   = "Weir-Op"
+	hdrLetterLife = "Weir-Life"
+)
+
+// LetterHeader is the header of a dead letter.
+func LetterHeader(code, op, life string) Header {
+	return Header{hdrLetterCode: {code}, hdrLetterOp: {op}, hdrLetterLife: {life}}
+}
+
+// ParseLetterHeader reads what [LetterHeader] wrote.
+func ParseLetterHeader(h Header) (code, op, life string) {
+	return h.Get(hdrLetterCode), h.Get(hdrLetterOp), h.Get(hdrLetterLife)
 }

@@ -24,7 +24,7 @@ func claim(t *testing.T, c *bus.Conn, sink string, f fence.Token) uint64 {
 func TestALetterIsThereOnce(t *testing.T) {
 	t.Parallel()
 	_, c := mesh(t)
-	if err := c.EnsureDLQ(t.Context(), "shop", 1<<20, 1); err != nil {
+	if err := c.EnsureDLQ(t.Context(), "shop", 1<<20); err != nil {
 		t.Fatal(err)
 	}
 	held := claim(t, c, "wh", 1)
@@ -60,7 +60,7 @@ func TestALetterIsThereOnce(t *testing.T) {
 func TestOnlyTheClaimantWritesLetters(t *testing.T) {
 	t.Parallel()
 	_, c := mesh(t)
-	if err := c.EnsureDLQ(t.Context(), "shop", 0, 1); err != nil {
+	if err := c.EnsureDLQ(t.Context(), "shop", 0); err != nil {
 		t.Fatal(err)
 	}
 	old, other := claim(t, c, "wh", 3), claim(t, c, "lake", 3)
@@ -93,7 +93,7 @@ func TestAFullStreamTakesClaimsAndKeepsItsBound(t *testing.T) {
 	t.Parallel()
 	_, c := mesh(t)
 	const limit = 2000
-	if err := c.EnsureDLQ(t.Context(), "shop", limit, 1); err != nil {
+	if err := c.EnsureDLQ(t.Context(), "shop", limit); err != nil {
 		t.Fatal(err)
 	}
 	held := claim(t, c, "wh", 9)
@@ -108,7 +108,7 @@ func TestAFullStreamTakesClaimsAndKeepsItsBound(t *testing.T) {
 		}
 	}
 	held = claim(t, c, "wh", 10)
-	if err := c.EnsureDLQ(t.Context(), "shop", 1<<30, 1); err != nil {
+	if err := c.EnsureDLQ(t.Context(), "shop", 1<<30); err != nil {
 		t.Fatal(err)
 	}
 	put := func() error {

@@ -50,6 +50,8 @@ type ReadSpec struct{ Digest string }
 type ResetStreams struct {
 	Fence  fence.Token
 	Window plan.Window
+	// Letters asks for the stream of dead letters too, which outlives attempts and lives.
+	Letters bool
 }
 
 // StorePlan writes the plan create-only. Answered by [PlanStored] or [EffectFailed].
@@ -87,7 +89,7 @@ type Collect struct {
 	Committed epoch.ID
 }
 
-// Erase removes every plan, manifest and state object of a life that is over. Head, intent and specs stay. Answered by
+// Erase removes every plan, manifest, dead letter and state object of a life that is over. Head, intent and specs stay. Answered by
 // [Swept] or [EffectFailed].
 type Erase struct {
 	Life  string

@@ -2,6 +2,7 @@ package job
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"weir.dev/weir/pkg/plan"
@@ -56,6 +57,8 @@ type Spec struct {
 	Digest   string           `json:"digest"`
 	Settings Settings         `json:"settings"`
 	Plan     plan.Partitioned `json:"plan"`
+	// Letters says that a sink of the spec has dlq: true.
+	Letters bool `json:"letters,omitempty"`
 	// Raw is the canonical spec, which goes into every deployment plan.
 	Raw json.RawMessage `json:"raw"`
 }
@@ -72,6 +75,7 @@ func NewSpec(j *spec.Job, digest string) (Spec, error) {
 	}
 	return Spec{
 		Digest: digest, Plan: p, Raw: j.Canonical(),
+		Letters: slices.ContainsFunc(j.Sinks, func(k spec.Sink) bool { return k.DLQ }),
 		Settings: Settings{
 			Interval:       time.Duration(j.Epoch.Interval),
 			IdleInterval:   time.Duration(j.Epoch.IdleInterval),

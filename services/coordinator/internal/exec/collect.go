@@ -154,7 +154,7 @@ func (x *Executor) erase(ctx context.Context, name string, e job.Erase) error {
 	delete(x.kept, name)
 	x.mu.Unlock()
 	_, err := x.conn.PurgeState(ctx, bus.StateLifePrefix(e.Life))
-	return errors.Join(err, x.dropStreams(ctx, name, e.Fence+1), x.reg.EraseJob(ctx, name), x.dropProgress(ctx, name))
+	return errors.Join(err, x.dropStreams(ctx, name, e.Fence+1), x.conn.DropDLQ(ctx, name), x.reg.EraseJob(ctx, name), x.dropProgress(ctx, name))
 }
 
 func (x *Executor) dropProgress(ctx context.Context, name string) error {

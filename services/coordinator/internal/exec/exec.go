@@ -30,6 +30,9 @@ import (
 // barrierReserve is the room of a channel beyond its window, for barriers only.
 const barrierReserve = 8
 
+// lettersLimit bounds the dead letters of a job until a person sets another bound at the stream itself.
+const lettersLimit = 256 << 20
+
 // Executor performs effects for one leader. It is safe for concurrent use.
 type Executor struct {
 	conn *bus.Conn
@@ -130,6 +133,11 @@ func (x *Executor) resetStreams(ctx context.Context, name string, e job.ResetStr
 		}
 		// Nobody reads an old stream any more, and its name is never used again: it may go later.
 		x.log.WarnContext(ctx, "data streams of old attempts are left", "job", name, "error", err.Error())
+	}
+	if e.Letters {
+		if err := x.conn.EnsureDLQ(ctx, name, lettersLimit); err != nil {
+			return err
+		}
 	}
 	return x.conn.CreateData(ctx, bus.DataConfig{
 		Job: name, Fence: e.Fence, MaxMsgsPerSubject: int64(e.Window.Messages) + barrierReserve, Replicas: 1,
