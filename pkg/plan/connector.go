@@ -54,8 +54,8 @@ func SourceCapability(kind string) string { return "source:" + kind }
 // SinkCapability is what a node must offer to host a sink of this kind.
 func SinkCapability(kind string) string { return "sink:" + kind }
 
-// roleOf is the service a person starts to add a capability.
-func roleOf(capability string) string {
+// ServiceOf is the service that a person starts to add a capability.
+func ServiceOf(capability string) string {
 	switch side, kind, _ := strings.Cut(capability, ":"); {
 	case side == "sink":
 		return "sink"
@@ -63,6 +63,8 @@ func roleOf(capability string) string {
 		return "cdc-" + kind
 	case kind == "edge":
 		return "edge-ingress"
+	case kind == "generator": // it rides along
+		return "cdc-postgres"
 	}
 	return capability
 }

@@ -143,5 +143,5 @@ func noPlace(u unit, nodes []Node) error {
 	case able > 0:
 		why = fmt.Sprintf("%d processes offer %s, all are full", able, u.capability)
 	}
-	return fault.New(fault.JobNoCapacity, u.subtasks[0].String(), why, "role", roleOf(u.capability))
+	return fault.New(fault.JobNoCapacity, u.subtasks[0].String(), why, "role", ServiceOf(u.capability))
 }

@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/services/weir/internal/control"
+	"weir.dev/weir/services/weir/internal/explain"
 )
 
 var contractDir = filepath.Join("..", "..", "..", "..", "schemas")
@@ -35,6 +36,7 @@ func answers() map[string]reflect.Type {
 		"Checkup":     reflect.TypeFor[checkup](),
 		"Created":     reflect.TypeFor[created](),
 		"Discovery":   reflect.TypeFor[[]discovery](),
+		"Explanation": reflect.TypeFor[explain.Explanation](),
 		"EpochList":   reflect.TypeFor[[]epochLine](),
 		"Grants":      reflect.TypeFor[[]grant](),
 		"Job":         reflect.TypeFor[described](),
