@@ -34,7 +34,7 @@ func (e *Explanation) index(id string) int {
 
 // Measures of the drawing, in its own units.
 const (
-	boxWidth, boxHeight = 190, 64
+	boxWidth, boxHeight = 204, 64
 	gapAcross, gapDown  = 150, 36
 	margin              = 24
 )
@@ -103,7 +103,7 @@ path.weakest { stroke: #9a4b00; stroke-width: 3 }
 text { font: 13px system-ui, sans-serif; fill: #1f2328; text-anchor: middle }
 text.id { font-weight: 600 }
 text.note { text-anchor: start }
-text.hop { font-size: 11px }
+text.hop { font-size: 11px; paint-order: stroke; stroke: #fff; stroke-width: 4px }
 @media (prefers-color-scheme: dark) {
 svg { background: #0d1117 }
 rect { fill: #161b22; stroke: #8b949e }
@@ -111,6 +111,7 @@ rect.outside { fill: #0d1117 }
 path { stroke: #8b949e }
 path.weakest { stroke: #f0a050 }
 text { fill: #e6edf3 }
+text.hop { stroke: #0d1117 }
 }
 </style>
 <defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0 8 4 0 8"/></marker></defs>
