@@ -82,6 +82,9 @@ func (s *State) newLife(m Moment, old Head) []Effect {
 	if r := s.Intent.Resnapshot; r != nil {
 		h.Handled.Resnapshot = r.Seq // a new life copies everything
 	}
+	if a := s.Intent.Applied; a != nil {
+		h.Handled.Applied = a.Seq // a new life begins with the newest spec
+	}
 	return s.write(m, h, s.notice(NoticeState, m, &h))
 }
 

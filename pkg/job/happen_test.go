@@ -101,6 +101,12 @@ func (w *world) possible() []transition {
 			w.feed(IntentRead{Moment: w.moment(), Intent: w.leader.Intent.Cancelled("r2", start), Life: "life2"})
 		})
 	}
+	if w.left.apply && w.leader.Intent.Wish == WishRunning && w.leader.Head != nil {
+		add("user applies a spec", func(w *world) {
+			w.left.apply = false
+			w.feed(IntentRead{Moment: w.moment(), Intent: w.leader.Intent.Applying("spec2", "r2", start), Life: "life2"})
+		})
+	}
 	return all
 }
 

@@ -71,6 +71,8 @@ type Head struct {
 	Handled Handled `json:"handled,omitzero"`
 	// Resnapshot is the last order to the sources, of this life.
 	Resnapshot *Resnapshot `json:"resnapshot,omitempty"`
+	// Applied is the last spec that was given to this life after its first.
+	Applied *Applied `json:"applied,omitempty"`
 	// Claimed tells what each sink's ledger held when this attempt claimed it; kept for people and for audits.
 	Claimed map[string]LedgerRow `json:"claimed,omitempty"`
 	// Release names who drops the job's external resources (slot, publication) once it is at rest for good.
@@ -156,6 +158,8 @@ type Handled struct {
 	EpochSeq uint64 `json:"epochSeq,omitempty"`
 	// Resnapshot is the sequence of the last order that a head was given.
 	Resnapshot uint64 `json:"resnapshot,omitempty"`
+	// Applied is the sequence of the last spec that a head was given.
+	Applied uint64 `json:"applied,omitempty"`
 }
 
 // Release is the hand-over of clean-up to one process.

@@ -28,7 +28,7 @@ type Intent struct {
 	Job     string `json:"job"`
 	Wish    Wish   `json:"wish"`
 	// SpecDigest names the spec to run; the spec itself is stored beside it under its digest before the intent. It
-	// takes effect when a life starts.
+	// takes effect when a life starts, or with Applied.
 	SpecDigest string `json:"specDigest"`
 	// Start asks for a life each time it grows: ignored while one is not over, a new life after FINISHED, CANCELLED or
 	// DELETED.
@@ -41,6 +41,8 @@ type Intent struct {
 	// Resnapshot asks for tables to be copied anew, once each time its sequence grows: a running job is taken back to its
 	// durable epoch for it, a FAILED or SUSPENDED one goes on from there.
 	Resnapshot *Resnapshot `json:"resnapshot,omitempty"`
+	// Applied asks a life to go on with another spec, once each time its sequence grows, as Resnapshot does.
+	Applied *Applied `json:"applied,omitempty"`
 	// DrainTimeout bounds a drain; zero is [DefaultDrainTimeout].
 	DrainTimeout time.Duration `json:"drainTimeout,omitempty"`
 	// Request identifies the person's request; it comes back in the head's reason.

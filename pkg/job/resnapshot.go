@@ -35,16 +35,15 @@ func (h *Head) Ordered() *Resnapshot {
 	return nil
 }
 
-// ordered reports whether a user's order has still to be given.
-func (s *State) ordered() bool {
+// resnapshots reports whether a user's order to copy tables anew has still to be given.
+func (s *State) resnapshots() bool {
 	i := s.Intent
 	return i != nil && i.Wish == WishRunning && i.Resnapshot != nil && i.Resnapshot.Seq > s.Head.Handled.Resnapshot
 }
 
-// order begins an attempt from h that is given the user's order.
-func (s *State) order(m Moment, h Head) []Effect {
-	r := *s.Intent.Resnapshot
+// resnapshot gives the order to the attempt that is about to begin from h.
+func (i *Intent) resnapshot(h *Head) {
+	r := *i.Resnapshot
 	r.Fence = h.Fence + 1
 	h.Resnapshot, h.Handled.Resnapshot = &r, r.Seq
-	return s.attempt(m, h, Reason{Code: "RESNAPSHOT", Request: s.Intent.Request, Since: m.At}, 0)
 }

@@ -30,6 +30,7 @@ func (s *State) run(m Moment) []Effect {
 		switch f := h.InFlight; {
 		case a.Manifest != nil && a.Manifest.Epoch == f.Epoch:
 			h.Durable, h.InFlight, h.Skipped = a.Manifest, nil, 0
+			h.settleOrders()
 			changed = true
 		case a.declined(f.Epoch) != "":
 			why = a.declined(f.Epoch)

@@ -237,6 +237,11 @@ func TestTranscripts(t *testing.T) {
 			w.feed(IntentRead{Moment: w.moment(), Intent: w.leader.Intent.Submit("shop", "spec1", "r3", w.now), Life: "life3"})
 			w.settle()
 		},
+		"applied": func(_ *testing.T, w *world) {
+			w.settle()
+			w.feed(IntentRead{Moment: w.moment(), Intent: w.leader.Intent.Applying("spec2", "r2", w.now), Life: "life2"})
+			w.settle()
+		},
 		"ledger-ahead": func(_ *testing.T, w *world) {
 			w.target.row = LedgerRow{Life: "life1", Ref: epoch.Ref{Epoch: 9, Digest: "d9"}, Fence: 0}
 			w.settle()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,9 @@ import (
 func (w *world) check(before *world) error {
 	for i := max(len(before.heads), 1); i < len(w.heads); i++ {
 		if err := follows(&w.heads[i-1], &w.heads[i]); err != nil {
+			return err
+		}
+		if err := w.soundSpec(&w.heads[i]); err != nil {
 			return err
 		}
 	}
@@ -51,6 +55,34 @@ func (w *world) check(before *world) error {
 	return nil
 }
 
+// soundSpec checks that an attempt runs the spec of its head, and no other.
+func (w *world) soundSpec(h *Head) error {
+	if h.Plan == nil {
+		return nil
+	}
+	if got := string(w.plans[h.Plan.Key].Spec); got != strconv.Quote(h.SpecDigest) {
+		return fmt.Errorf("the plan %s has the spec %s, the head has %q", h.Plan.Key, got, h.SpecDigest)
+	}
+	return nil
+}
+
+// soundApplied checks what a head says of its last change of the spec.
+func soundApplied(a, b *Head) error {
+	switch x := b.Applied; {
+	case b.SpecDigest != a.SpecDigest && (b.Fence != a.Fence+1 || x == nil || x.Fence != b.Fence || x.SpecDigest != b.SpecDigest):
+		return fmt.Errorf("the spec became %s in fence %d after %d, applied is %+v", b.SpecDigest, b.Fence, a.Fence, x)
+	case x == nil:
+		return nil
+	case x.Seq != b.Handled.Applied:
+		return fmt.Errorf("applied is %+v, handled %d", x, b.Handled.Applied)
+	case x.Epoch != 0 && (b.Durable == nil || b.Durable.Epoch < x.Epoch || b.Durable.Fence < x.Fence):
+		return fmt.Errorf("applied holds from epoch %d on, durable is %s", x.Epoch, durableText(b))
+	case x.Epoch == 0 && b.Durable != nil && b.Durable.Fence >= x.Fence:
+		return fmt.Errorf("epoch %d of fence %d has the spec of fence %d, and nobody says so", b.Durable.Epoch, b.Durable.Fence, x.Fence)
+	}
+	return nil
+}
+
 // follows checks two versions of the head that lie next to each other.
 func follows(a, b *Head) error {
 	switch {
@@ -81,7 +113,7 @@ func follows(a, b *Head) error {
 	case a.Phase == Starting && b.Phase.Active() && (b.Plan == nil || a.Plan == nil):
 		return fmt.Errorf("%s without a plan", b.Phase)
 	}
-	return nil
+	return soundApplied(a, b)
 }
 
 // soundDurable checks the manifest that the head names.
@@ -131,13 +163,17 @@ func (w *world) key() uint64 {
 		for _, r := range h.Restarts {
 			fmt.Fprintf(&b, " r%s%d", r.Kind, r.Durable)
 		}
-		fmt.Fprintf(&b, " %+v %v}", h.Release, h.Drain != nil)
+		fmt.Fprintf(&b, " %+v %v", h.Release, h.Drain != nil)
+		if h.Applied != nil {
+			fmt.Fprintf(&b, " a%+v", *h.Applied)
+		}
+		b.WriteByte('}')
 	}
 	s := &w.leader
 	if n := len(w.heads); n > 0 {
 		head(&w.heads[n-1])
 	}
-	fmt.Fprintf(&b, "|%d %d %v %v %v %v %v", s.Term, len(w.heads)-int(s.Revision), s.Known, s.Unsure, s.Deposed, s.Settled, s.Intent.Wish)
+	fmt.Fprintf(&b, "|%d %d %v %v %v %v %v %v", s.Term, len(w.heads)-int(s.Revision), s.Known, s.Unsure, s.Deposed, s.Settled, s.Intent.Wish, s.Spec != nil)
 	head(s.Head)
 	if s.Writing != nil {
 		head(s.Writing)
@@ -308,6 +344,8 @@ func TestWalkEveryOrder(t *testing.T) {
 		{"late heads", budget{ticks: 2, lag: true, eager: true, epochs: 3, fences: 1}, []string{"durable 3"}},
 		{"drain", budget{drain: true, eager: true, epochs: 2, fences: 1}, []string{"FINISHED"}},
 		{"cancel", budget{cancel: true, eager: true, epochs: 1, fences: 1}, []string{"CANCELLED"}},
+		{"a spec is applied", budget{apply: true, eager: true, epochs: 2, fences: 2}, []string{"APPLY", "durable 2"}},
+		{"a spec is applied, unsure writes", budget{apply: true, unsure: 1, eager: true, epochs: 1, fences: 2}, []string{"APPLY", "durable 1"}},
 		{"unsure writes", budget{ticks: 2, unsure: 1, eager: true, epochs: 3, fences: 1}, []string{"durable 3"}},
 		{"a leader dies", budget{takeovers: 1, eager: true, epochs: 1, fences: 1}, []string{"durable 1"}},
 		{"a process dies", budget{crashes: 1, eager: true, epochs: 2, fences: 2}, []string{"durable 2"}},

@@ -60,6 +60,8 @@ type Start struct {
 	Restore *Durable
 	// Resnapshot is the last order to the sources; an enumerator's state tells whether it was done.
 	Resnapshot *Resnapshot
+	// Applied is the sequence of the last change of the spec within this life, to be treated alike; zero for none.
+	Applied uint64
 }
 
 // Emit lets the sources go: every subtask of the attempt is ready.
@@ -135,7 +137,11 @@ func Want(h *Head, self Self, held Held) []Action {
 	if !held.Started {
 		// Only while STARTING: a process that comes back must not resurrect subtasks in a running attempt.
 		if h.Phase == Starting {
-			todo = append(todo, Start{Fence: h.Fence, Subtasks: mine, Restore: h.Plan.Restore, Resnapshot: h.Resnapshot})
+			start := Start{Fence: h.Fence, Subtasks: mine, Restore: h.Plan.Restore, Resnapshot: h.Resnapshot}
+			if h.Applied != nil {
+				start.Applied = h.Applied.Seq
+			}
+			todo = append(todo, start)
 		}
 		return todo
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,7 +82,7 @@ type target struct {
 type budget struct {
 	ticks, crashes, takeovers, unsure, losses, declines, deletes int
 	// repeat delivers facts again that the leader has taken in already.
-	drain, cancel, repeat bool
+	drain, cancel, apply, repeat bool
 	// eager performs at once what only the leader can see: reads, streams, plans, manifests. lag shows processes older
 	// versions of the head.
 	eager, lag bool
@@ -261,7 +262,9 @@ func (w *world) perform(i int) {
 	case ReadHead:
 		w.feed(HeadRead{Moment: m, View: w.view()})
 	case ReadSpec:
-		w.feed(SpecRead{Moment: m, Spec: smallSpec()})
+		s := smallSpec()
+		s.Digest, s.Raw = e.Digest, json.RawMessage(strconv.Quote(e.Digest))
+		w.feed(SpecRead{Moment: m, Spec: s})
 	case ResetStreams:
 		w.channel = slices.DeleteFunc(w.channel, func(p parcel) bool { return p.fence < e.Fence })
 		w.feed(StreamsReset{Moment: m, Fence: e.Fence})

@@ -174,6 +174,7 @@ func (s *seat) config(ctx context.Context, id plan.SubtaskID, a job.Start, board
 		Resolve: s.resolve, Logger: s.log, Metrics: s.n.metrics.tasks, Tracer: s.n.cfg.Tracer,
 		Reread: func() { s.n.post(ctx, func() { s.n.reread(ctx) }) },
 	}
+	c.Applied = a.Applied
 	v, _ := s.held.Plan.Vertex(id.Vertex)
 	switch v.Role {
 	case plan.Enumerator, plan.Reader:

@@ -36,6 +36,10 @@ type Config struct {
 	Parts [][]byte
 	// Again, of an enumerator, is the last order to copy tables anew; nil for none.
 	Again *Again
+	// Applied, of an enumerator, numbers the last change of Source within the life; zero for none. An enumerator keeps the
+	// number in its state. For a higher one it looks again at what its source matches: what is new is read from its beginning,
+	// what no longer matches is left alone, at the sinks too.
+	Applied uint64
 	// MaxTransactionRows is the size above which a source transaction may be cut.
 	MaxTransactionRows int
 	// Batch is the target size of one batch, in bytes.

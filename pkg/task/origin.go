@@ -67,6 +67,9 @@ func (o *origin) config(ctx context.Context) (source.Config, error) {
 	if r := s.cfg.Resnapshot; r != nil && s.vertex.Role == plan.Enumerator {
 		cfg.Again = &source.Again{Seq: r.Seq, Tables: r.Tables}
 	}
+	if s.vertex.Role == plan.Enumerator {
+		cfg.Applied = s.cfg.Applied
+	}
 	if s.cfg.Restore == nil {
 		return cfg, nil
 	}
