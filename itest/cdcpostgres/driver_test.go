@@ -122,7 +122,7 @@ func (j *job) config(vertex plan.VertexID) source.Config {
 		Identity: source.Identity{Job: j.name, Life: j.life, Fence: j.fence, Subtask: plan.SubtaskID{Vertex: vertex}},
 		Source:   spec.Source{Name: "db", Type: "postgres", Config: &j.source},
 		Resolve:  j.resolve,
-		Readers:  1, MaxTransactionRows: j.cut, Batch: j.batch, Logger: logger,
+		Readers:  1, MaxTransactionRows: j.cut, Batch: j.batch, Segment: 16 << 20, Logger: logger,
 	}
 }
 

@@ -87,11 +87,6 @@ func TestRemedies(t *testing.T) {
 			name: "no_key_upsert", spoil: "CREATE TABLE k (id int NOT NULL UNIQUE); ALTER TABLE k OWNER TO {role}; ALTER TABLE k REPLICA IDENTITY FULL",
 			check: "key", status: preflight.Error, code: fault.SinkNoKey,
 		},
-		{
-			name: "keyless_size", sink: []string{"mode: changelog"}, check: "keyless_size", status: preflight.Error, code: fault.PGKeylessTooBig,
-			spoil: "CREATE TABLE big (id int NOT NULL UNIQUE, v text); ALTER TABLE big OWNER TO {role}; ALTER TABLE big REPLICA IDENTITY FULL; " +
-				"ALTER TABLE big ALTER v SET STORAGE EXTERNAL; INSERT INTO big SELECT g, repeat('x', 1000000) FROM generate_series(1, 280) g",
-		},
 		{name: "unlogged", spoil: "CREATE UNLOGGED TABLE u (id int PRIMARY KEY); ALTER TABLE u OWNER TO {role}", check: "not_captured", status: preflight.Warning},
 		{name: "large_values", sink: []string{"mode: append"}, check: "large_values", status: preflight.Warning},
 		{name: "left_slot", spoil: "SELECT pg_create_logical_replication_slot('" + lostLife + "_7', 'pgoutput')", check: "leftover_slot", status: preflight.Warning},

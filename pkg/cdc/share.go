@@ -125,6 +125,18 @@ func (s *Share) Spool(id ChunkID, state []byte) {
 	}
 }
 
+// Spools returns what was spooled of the chunks that are not finished, those not begun among them: the objects that these
+// name are in use.
+func (s *Share) Spools() [][]byte {
+	var states [][]byte
+	for _, w := range slices.Concat(s.open, s.waiting) {
+		if w.Resume != nil {
+			states = append(states, w.Resume)
+		}
+	}
+	return states
+}
+
 func (s *Share) close(id ChunkID) bool {
 	i := slices.IndexFunc(s.open, func(w Work) bool { return w.ChunkID == id })
 	if i < 0 {

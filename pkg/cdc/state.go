@@ -265,6 +265,18 @@ func (a *Assigner) settle(stands bool, paused []TableID) {
 	a.told, a.cover, a.outbox = false, 0, nil
 }
 
+// Spools returns what readers of earlier attempts had spooled of chunks that no reader of this one has yet: the objects that
+// these name are in use. Those of chunks that were handed out are in [Share.Spools].
+func (a *Assigner) Spools() [][]byte {
+	var states [][]byte
+	for _, w := range a.queue {
+		if w.resume != nil {
+			states = append(states, w.resume)
+		}
+	}
+	return states
+}
+
 // resume keeps what a reader had spooled of a chunk.
 func (a *Assigner) resume(s spooled) {
 	for i := range a.queue {

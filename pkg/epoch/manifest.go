@@ -29,7 +29,8 @@ type Object struct {
 	Digest  string `json:"digest"`
 }
 
-// State is the state of one subtask: inline up to 32 KiB, else objects, all reachable ones listed flat.
+// State is the state of one subtask: inline up to 32 KiB, else the first of the objects. Objects lists flat every object
+// that can be reached, those that the state itself refers to behind it.
 type State struct {
 	Inline  []byte   `json:"inline,omitempty"`
 	Objects []Object `json:"objects,omitempty"`

@@ -43,8 +43,22 @@ type Config struct {
 	// MaxTransactionRows is the size above which a source transaction may be cut.
 	MaxTransactionRows int
 	// Batch is the target size of one batch, in bytes.
-	Batch  int64
-	Logger *slog.Logger
+	Batch int64
+	// Store keeps what a reader has read and not emitted yet, and is too big for its memory, in objects of about Segment
+	// bytes.
+	Store   Store
+	Segment int64
+	Logger  *slog.Logger
+}
+
+// Store keeps objects on the bus. An object lasts as long as cuts name it: everything that a half has put and may read back
+// is named by each of its cuts, see [Cut.Objects], from the first one after Put on.
+type Store interface {
+	// Put makes an object safe and returns its name, size and digest. It is called from the half's own loop, within a Poll,
+	// so that no cut lies between it and the return.
+	Put(ctx context.Context, data []byte) (epoch.Object, error)
+	// Get reads an object back and checks its digest. It may be called from anywhere.
+	Get(ctx context.Context, o epoch.Object) ([]byte, error)
 }
 
 // Again is an order to copy tables anew: each is emptied at the sinks with a truncate and read again, as if it had just been
@@ -86,6 +100,8 @@ type Cut struct {
 	Position position.Position
 	// Torn says that the cut lies inside a source transaction.
 	Torn bool
+	// Objects are those of the store that the half needs to go on from this cut, or will need after the next.
+	Objects []epoch.Object
 }
 
 // Output takes what a reader emits. It may block while the channel's window is full.

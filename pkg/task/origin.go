@@ -62,7 +62,8 @@ func (o *origin) config(ctx context.Context) (source.Config, error) {
 	readers, _ := s.cfg.Plan.Vertex(plan.VertexID(s.vertex.Name))
 	cfg := source.Config{
 		Identity: s.identity, Source: src, Resolve: s.cfg.Resolve, Readers: readers.Parallelism,
-		MaxTransactionRows: s.cfg.Spec.Epoch.MaxTransactionRows, Batch: s.cfg.Plan.Window.Batch, Logger: s.cfg.Logger,
+		MaxTransactionRows: s.cfg.Spec.Epoch.MaxTransactionRows, Batch: s.cfg.Plan.Window.Batch,
+		Store: objects{s.store}, Segment: segmentSize, Logger: s.cfg.Logger,
 	}
 	if r := s.cfg.Resnapshot; r != nil && s.vertex.Role == plan.Enumerator {
 		cfg.Again = &source.Again{Seq: r.Seq, Tables: r.Tables}
@@ -121,7 +122,7 @@ func (o *origin) cut(
 	if err != nil {
 		return err
 	}
-	state, err := s.store.keep(ctx, cut.State)
+	state, err := s.store.keep(ctx, cut.State, cut.Objects)
 	if err != nil {
 		return err
 	}

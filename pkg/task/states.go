@@ -16,6 +16,9 @@ import (
 // inlineState is the size up to which state travels in the ack and the manifest.
 const inlineState = 32 << 10
 
+// segmentSize is the size of the objects in which a source keeps what it cannot hold.
+const segmentSize = 16 << 20
+
 // storeTries bounds how often a piece is stored again when the result is unknown; storing the same name twice is safe.
 const (
 	storeTries = 5
@@ -67,26 +70,34 @@ func (s *store) Get(ctx context.Context, o epoch.Object) ([]byte, error) {
 	return s.states.GetState(ctx, o)
 }
 
-// keep puts a subtask's state where the ack can name it.
-func (s *store) keep(ctx context.Context, state []byte) (epoch.State, error) {
-	if len(state) <= inlineState {
-		return epoch.State{Inline: state}, nil
+// keep puts a subtask's state where the ack can name it, and names the objects that the state refers to.
+func (s *store) keep(ctx context.Context, state []byte, named []epoch.Object) (epoch.State, error) {
+	if len(state) <= inlineState && (len(state) > 0 || len(named) == 0) {
+		return epoch.State{Inline: state, Objects: named}, nil
 	}
 	o, err := s.Put(ctx, state)
 	if err != nil {
 		return epoch.State{}, fmt.Errorf("store state: %w", err)
 	}
-	return epoch.State{Objects: []epoch.Object{o}}, nil
+	return epoch.State{Objects: append([]epoch.Object{o}, named...)}, nil
 }
 
 // load reads a subtask's state back.
 func (s *store) load(ctx context.Context, st epoch.State) ([]byte, error) {
-	if len(st.Objects) == 0 {
+	if len(st.Inline) > 0 || len(st.Objects) == 0 {
 		return st.Inline, nil
 	}
-	data, err := s.Get(ctx, st.Objects[0])
+	return objects{s}.Get(ctx, st.Objects[0])
+}
+
+// objects is the store as a source sees it: what is no longer there was state of the job.
+type objects struct{ *store }
+
+// Get reads an object back; one that is missing or damaged is the fault JOB_STATE_LOST.
+func (o objects) Get(ctx context.Context, ref epoch.Object) ([]byte, error) {
+	data, err := o.store.Get(ctx, ref)
 	if errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrDamaged) {
-		return nil, fault.Wrap(err, fault.JobStateLost, s.subtask.String(), err.Error())
+		return nil, fault.Wrap(err, fault.JobStateLost, o.subtask.String(), err.Error())
 	}
 	return data, err
 }

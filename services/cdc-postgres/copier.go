@@ -16,6 +16,7 @@ import (
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/pgcodec"
 	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/cdc-postgres/internal/catalog"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
@@ -29,20 +30,20 @@ const (
 	// copyTries bounds how often a chunk is read again when the connection breaks; nothing of it has been emitted.
 	copyTries = 5
 	copyPause = 200 * time.Millisecond
-	// keylessBytes bounds a table without a key, which has to be read by one statement and is held in memory.
-	keylessBytes = 256 << 20
 )
 
 // copier reads chunks, one after the other, for a reader that emits them. It runs SQL, so the reader's loop does not.
 type copier struct {
-	target *pgrepl.Target
-	log    *slog.Logger
-	tables map[cdc.TableID]*capturedTable
-	work   chan cdc.Work
-	tell   chan cdc.TableID // how the table is read, without reading it
-	done   chan *copied
-	cancel context.CancelFunc
-	ended  sync.WaitGroup
+	target  *pgrepl.Target
+	log     *slog.Logger
+	tables  map[cdc.TableID]*capturedTable
+	store   source.Store
+	segment int // bytes of a table without a key that are held
+	work    chan cdc.Work
+	tell    chan cdc.TableID // how the table is read, without reading it
+	done    chan *copied
+	cancel  context.CancelFunc
+	ended   sync.WaitGroup
 
 	sql   session
 	plans map[cdc.TableID]*copyPlan
@@ -64,12 +65,18 @@ type copied struct {
 	bare bool    // nothing was to be read
 	cut  cdc.Key // where the reader has to stop short of the chunk's end; nil when it was read whole
 	err  error
+
+	step  step
+	part  int    // of a spool being filled
+	first uint64 // rows of a spool before those of this segment
+	spool *spool // of a segment that was fetched; the reader's
 }
 
-func startCopier(target *pgrepl.Target, log *slog.Logger, tables []capturedTable) *copier {
+func startCopier(o *opened, tables []capturedTable) *copier {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &copier{
-		target: target, log: log, tables: byID(tables), cancel: cancel, sql: session{target: target},
+		target: o.target, log: o.cfg.Logger, tables: byID(tables), cancel: cancel, sql: session{target: o.target},
+		store: o.cfg.Store, segment: int(o.cfg.Segment),
 		work: make(chan cdc.Work, 1), tell: make(chan cdc.TableID, 1), done: make(chan *copied, 1), plans: make(map[cdc.TableID]*copyPlan),
 	}
 	c.ended.Go(func() { c.run(ctx) })
@@ -89,16 +96,39 @@ func (c *copier) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case w := <-c.work:
-			got = c.patiently(ctx, w, c.read)
+			got = c.take(ctx, w)
 		case id := <-c.tell:
 			got = c.patiently(ctx, cdc.Work{Chunk: cdc.Chunk{ChunkID: cdc.ChunkID{Table: id}}}, c.describe)
+		case <-c.sql.unused():
+			c.sql.close(ctx)
+			continue
 		}
-		select {
-		case c.done <- got:
-		case <-ctx.Done():
+		if got != nil && !c.send(ctx, got) {
 			return
 		}
 	}
+}
+
+// send hands over to the reader's loop. It reports whether ctx still lives.
+func (c *copier) send(ctx context.Context, got *copied) bool {
+	select {
+	case c.done <- got:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// take reads a chunk, from the table or from its spool.
+func (c *copier) take(ctx context.Context, w cdc.Work) *copied {
+	if w.Resume == nil {
+		return c.patiently(ctx, w, c.read)
+	}
+	got, err := c.fetch(ctx, w)
+	if err != nil {
+		got = &copied{Work: w, err: fmt.Errorf("copy chunk %s: %w", w.ChunkID, err)}
+	}
+	return got
 }
 
 // patiently reads a chunk, over a new connection when the old one breaks.
@@ -159,10 +189,17 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 	}
 	limit, width := cdc.DefaultChunkBytes, len(plan.columns)
 	if len(t.Key) == 0 {
-		limit = keylessBytes
+		limit = c.segment
 	}
 	_, err = scan.Query(ctx, conn.PgConn(), sql, params, formats, func(cells [][]byte) error {
-		if len(got.data) > limit && got.rows > 0 {
+		switch full := len(got.data) >= limit && got.rows > 0; {
+		case full && len(t.Key) == 0:
+			next, err := c.pass(ctx, got)
+			if err != nil {
+				return err
+			}
+			got = next
+		case full:
 			key, err := keyOf(t, cells[width:])
 			if err != nil {
 				return err
@@ -175,9 +212,6 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 		return nil
 	})
 	switch {
-	case errors.Is(err, errFull) && len(t.Key) == 0:
-		return nil, fault.New(fault.PGKeylessTooBig, c.target.Where(), fmt.Sprintf(
-			"table %s has more than %d MiB and no key to read it by in parts", t, keylessBytes>>20), "table", t.Sanitize(), "where", c.target.Where())
 	case errors.Is(err, errFull):
 		c.sql.close(ctx) // the statement cannot be ended otherwise
 		if conn, err = c.sql.open(ctx); err != nil {
@@ -198,8 +232,25 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 	if err != nil {
 		return nil, err
 	}
+	if got.step == fill {
+		got.step = filled
+	}
 	got.mark, err = core.NewMark(string(seen[0]), lsn)
 	return got, err
+}
+
+// pass hands over a segment of a table without a key, and begins the next one.
+func (c *copier) pass(ctx context.Context, got *copied) (next *copied, err error) {
+	if got.part+1 == spoolSegments {
+		t := c.tables[got.Table]
+		return nil, fault.New(fault.PGKeylessTooBig, c.target.Where(), fmt.Sprintf(
+			"table %s has more than %d MiB and no key to read it by in parts", t, int64(c.segment)*spoolSegments>>20), "table", t.Sanitize(), "where", c.target.Where())
+	}
+	got.step = fill
+	if !c.send(ctx, got) {
+		return nil, ctx.Err()
+	}
+	return &copied{Work: got.Work, plan: got.plan, step: fill, part: got.part + 1}, nil
 }
 
 // plan finds how a table is read; it is bound for reading once.

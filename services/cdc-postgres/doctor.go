@@ -107,7 +107,7 @@ func (x *examination) run(ctx context.Context) (err error) {
 		return err
 	}
 	x.plan = doctor.Plan{
-		Where: x.where, Copies: x.source.Snapshot.Mode != spec.SnapshotNever, Modes: x.checkup.Modes, KeylessLimit: keylessBytes,
+		Where: x.where, Copies: x.source.Snapshot.Mode != spec.SnapshotNever, Modes: x.checkup.Modes, KeylessLimit: spoolBytes,
 		Publication: x.source.Publication, Proposed: proposed(x.checkup.Job),
 	}
 	x.found(x.facts.Judge(x.target, x.hasSlot())...)

@@ -161,7 +161,7 @@ func (e *enumerator) Snapshot(n epoch.ID) (source.Cut, error) {
 	e.asking = false
 	s := e.state
 	s.Copy = e.assigner.Snapshot(n).Inline()
-	return source.Cut{State: mustMarshal(s)}, nil
+	return source.Cut{State: mustMarshal(s), Objects: spooled(e.assigner.Spools(), e.keeper.where)}, nil
 }
 
 // Receive takes a reader's message about the copy.

@@ -40,6 +40,13 @@ func (r *reader) copy(ctx context.Context, out source.Output) (done bool, err er
 		r.plans[c.Table] = c.plan.table
 		return true, nil
 	}
+	switch c.step {
+	case fill, filled:
+		return true, r.keep(ctx, c)
+	case fetched:
+		return true, r.emitSegment(ctx, out, c)
+	case whole:
+	}
 	if err := r.emitChunk(ctx, out, c); err != nil {
 		return false, err
 	}
@@ -49,14 +56,20 @@ func (r *reader) copy(ctx context.Context, out source.Output) (done bool, err er
 
 // feed gives the copier a chunk when it has room.
 func (r *reader) feed() {
-	for r.share.Waiting() > 0 && len(r.copier.work) < cap(r.copier.work) {
-		w, _ := r.share.Next()
+	for len(r.copier.work) < cap(r.copier.work) {
+		w, ok := r.spools.next()
+		if !ok {
+			w, ok = r.share.Next()
+		}
+		if !ok {
+			return
+		}
 		r.copier.work <- w
 		r.progress.split(w.String())
 	}
 }
 
-// emitChunk emits the rows of a chunk as of its mark.
+// emitChunk emits the rows of a chunk, or of a segment of it, as of its mark.
 func (r *reader) emitChunk(ctx context.Context, out source.Output, c *copied) error {
 	t := c.plan.table
 	if t.counter == nil {
@@ -70,7 +83,7 @@ func (r *reader) emitChunk(ctx context.Context, out source.Output, c *copied) er
 			return r.undecodable(err)
 		}
 		r.seq++
-		t.builder.EndRow(rows.Meta{Op: rows.OpRead, Seq: r.seq, Ts: rows.NoTs, Txn: uint64(c.mark.End), Ord: uint32(i)})
+		t.builder.EndRow(rows.Meta{Op: rows.OpRead, Seq: r.seq, Ts: rows.NoTs, Txn: uint64(c.mark.End), Ord: uint32(c.first + i)})
 		if err := r.grown(ctx, out, t, before-len(c.data)); err != nil {
 			return err
 		}

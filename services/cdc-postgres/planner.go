@@ -99,6 +99,8 @@ func (p *planner) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-p.more:
+			case <-sql.unused():
+				sql.close(ctx)
 			}
 			continue
 		}

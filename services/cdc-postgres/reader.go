@@ -36,7 +36,8 @@ type reader struct {
 	share  *cdc.Share
 	copier *copier
 	ready  *copied // a chunk to be emitted
-	over   bool    // no chunk will follow
+	spools spooling
+	over   bool // no chunk will follow
 
 	tracker  *core.Tracker                     // nil until the log was handed over
 	filter   *cdc.Filter[uint32, position.LSN] // nil when every change of the log counts
@@ -71,7 +72,7 @@ const ahead = 2
 func newReader(cfg source.Config, o *opened, l *link, p *progress) *reader {
 	return &reader{
 		opened: o, batch: cfg.Batch, look: int(max(cfg.Batch/8, 1024)), cutLimit: cfg.MaxTransactionRows,
-		link: l, progress: p, share: cdc.NewShare(ahead),
+		link: l, progress: p, share: cdc.NewShare(ahead), spools: spooling{store: cfg.Store},
 		plans: make(map[cdc.TableID]*table), schemas: make(map[rows.TableID]schemaVersion), tables: make(map[uint32]*table),
 	}
 }
@@ -90,7 +91,7 @@ func (r *reader) Receive(payload []byte) error {
 		}
 		s.cover(r.veil)
 		r.source, r.standing = s, s.Standing
-		r.copier = startCopier(r.target, r.cfg.Logger, s.Tables)
+		r.copier = startCopier(r.opened, s.Tables)
 		return nil
 	case kind == tellCopy && r.source != nil:
 		if err := r.share.Receive(payload[1:]); err != nil {
@@ -320,15 +321,16 @@ func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	if len(r.pending) > 0 {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: rows in builders: %w", e, fault.Bug)
 	}
+	objects := r.spoolCut()
 	if r.tracker == nil { // the log was not handed over yet: the enumerator's state says where it begins
-		return source.Cut{State: r.share.State(nil)}, nil
+		return source.Cut{State: r.share.State(nil), Objects: objects}, nil
 	}
 	at := r.tracker.Position()
 	log, err := json.Marshal(readerState{Version: stateVersion, Position: at, Schemas: r.schemas})
 	if err != nil {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: %w", e, err)
 	}
-	return source.Cut{State: r.share.State(log), Position: at.Public(), Torn: at.IsTorn()}, nil
+	return source.Cut{State: r.share.State(log), Position: at.Public(), Torn: at.IsTorn(), Objects: objects}, nil
 }
 
 // Confirm lets the server forget what lies before a committed epoch.

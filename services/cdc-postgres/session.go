@@ -2,11 +2,15 @@ package cdcpostgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
 )
+
+// idle is after how long a session is given back that nothing is asked of: a copy ends, a job goes on.
+const idle = 5 * time.Second
 
 // session is a connection for queries: opened when it is first needed, and again once it was closed because it broke. It
 // belongs to one goroutine.
@@ -24,6 +28,14 @@ func (s *session) open(ctx context.Context) (*pgx.Conn, error) {
 		s.conn = conn
 	}
 	return s.conn, nil
+}
+
+// unused is signalled after a while in which the owner has waited on it, if anything is open.
+func (s *session) unused() <-chan time.Time {
+	if s.conn == nil {
+		return nil
+	}
+	return time.After(idle)
 }
 
 // close may be called at any time, also when nothing is open and when ctx has ended.

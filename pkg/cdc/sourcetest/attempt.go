@@ -38,6 +38,7 @@ type attempt struct {
 	failed     <-chan struct{}
 	enumerator *mailbox
 	readers    []*mailbox
+	shelves    []*shelf // of the readers
 	merge      *merge
 	drained    atomic.Int64 // halves that are
 	rows       atomic.Int64 // batches at the sink
@@ -55,6 +56,7 @@ func (m *mesh) start(ctx context.Context, readers int) (*attempt, error) {
 	cfg := source.Config{
 		Identity: source.Identity{Job: "suite", Life: "suitelife", Fence: m.fence, Subtask: plan.SubtaskID{Vertex: plan.EnumeratorOf("db")}},
 		Source:   m.source, Resolve: m.h.Resolve, Readers: readers, MaxTransactionRows: cutRows, Batch: 4 << 10, Logger: m.h.Logger,
+		Segment: segmentSize,
 	}
 	m.sink = newSink()
 	if m.durable != nil {
@@ -64,8 +66,15 @@ func (m *mesh) start(ctx context.Context, readers int) (*attempt, error) {
 			cfg.Parts = append(cfg.Parts, r.State)
 		}
 	}
+	for range readers {
+		s := &shelf{objects: &m.objects, fence: m.fence}
+		if m.durable != nil {
+			s.pass(m.durable.epoch)
+		}
+		a.shelves = append(a.shelves, s)
+	}
 	h := halves{}
-	if err := h.open(ctx, m, cfg); err != nil {
+	if err := h.open(ctx, m, cfg, a.shelves); err != nil {
 		cancel(errCrash)
 		return nil, errors.Join(err, h.close(), group.Wait())
 	}
@@ -87,12 +96,12 @@ type halves struct {
 }
 
 // open opens the enumerator and then the readers. What was opened before an error is to be closed.
-func (h *halves) open(ctx context.Context, m *mesh, cfg source.Config) (err error) {
+func (h *halves) open(ctx context.Context, m *mesh, cfg source.Config, shelves []*shelf) (err error) {
 	if h.enumerator, err = m.h.Connector.OpenEnumerator(ctx, cfg); err != nil {
 		return fmt.Errorf("open enumerator: %w", err)
 	}
 	for i := range cfg.Readers {
-		cfg.Subtask, cfg.Parts, cfg.Restore = plan.SubtaskID{Vertex: "db", Index: i}, nil, nil
+		cfg.Subtask, cfg.Parts, cfg.Restore, cfg.Store = plan.SubtaskID{Vertex: "db", Index: i}, nil, nil, shelves[i]
 		if m.durable != nil && i < len(m.durable.readers) {
 			cfg.Restore = m.durable.readers[i].State
 		}
@@ -314,6 +323,7 @@ func (a *attempt) tellReader(i int, r source.Reader, l letter) error {
 		a.mu.Lock()
 		a.flight.readers[i] = c
 		a.mu.Unlock()
+		a.shelves[i].pass(l.epoch)
 		a.merge.put(i, passage{barrier: l.epoch})
 	case confirmLetter:
 		r.Confirm(l.epoch, l.cut)

@@ -31,6 +31,7 @@ type mesh struct {
 	epoch   epoch.ID
 	durable *cut
 	sink    *sink // of the present attempt
+	objects objects
 }
 
 func newMesh(ctx context.Context, h Harness, mode spec.SnapshotMode, kinds ...KeyKind) (*mesh, error) {
@@ -62,11 +63,17 @@ func (m *mesh) commit(ctx context.Context, a *attempt) error {
 	if err := a.wait(ctx, c); err != nil {
 		return err
 	}
-	m.durable = c
-	a.durable(c)
+	m.keep(a, c)
 	a.confirm(c)
 	m.load.turn(ctx)
 	return nil
+}
+
+// keep makes an epoch durable.
+func (m *mesh) keep(a *attempt, c *cut) {
+	m.durable = c
+	a.durable(c)
+	m.objects.collect(c, m.fence)
 }
 
 // round runs one attempt for a few epochs and crashes it somewhere in the course of one. broken says that the attempt may
@@ -94,8 +101,7 @@ func (m *mesh) round(ctx context.Context, broken bool) error {
 			if err := a.wait(ctx, c); err != nil && (!broken || ctx.Err() != nil) {
 				return err
 			} else if err == nil && where > 2 {
-				m.durable = c
-				a.durable(c)
+				m.keep(a, c)
 			}
 		}
 	}
@@ -161,6 +167,9 @@ func (m *mesh) finish(ctx context.Context, a *attempt) error {
 	}
 	if d := m.differs(ctx); d != "" {
 		return fmt.Errorf("the sink differs: %s", d)
+	}
+	if n := m.objects.left(); n > 0 {
+		return fmt.Errorf("%d objects of the store are named for ever", n)
 	}
 	return m.durable.sink.exact(m.load.written)
 }

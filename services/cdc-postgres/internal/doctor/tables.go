@@ -242,7 +242,7 @@ func keys(c *checker, p Plan, tables []*Table) {
 			bad = true
 			err := fault.New(fault.PGKeylessTooBig, p.Where, fmt.Sprintf("about %s, and no key to read it by in parts; the limit is %s",
 				size(t.Bytes), size(p.KeylessLimit)))
-			c.fail("keyless_size", name, err, "a table without a key is read by one statement and held in memory", t.keyed(p))
+			c.fail("keyless_size", name, err, "a table without a key is read by one statement and waits on the bus, in segments that every epoch names", t.keyed(p))
 		}
 		if slices.Contains(p.Modes, spec.Upsert) {
 			bad = true
