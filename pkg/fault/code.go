@@ -37,6 +37,7 @@ func Table() []Entry {
 		cliCodes(),
 		confCodes(),
 		jobCodes(),
+		myCodes(),
 		pgCodes(),
 		regCodes(),
 		sinkCodes(),

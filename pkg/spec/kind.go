@@ -8,7 +8,7 @@ import (
 )
 
 // SourceConfig is the part of a source that belongs to its type; the concrete type says which: *PostgresSource,
-// *GeneratorSource.
+// *MySQLSource, *GeneratorSource.
 type SourceConfig interface {
 	// Parallelism is the number of readers, at least 1.
 	Parallelism() int
@@ -34,7 +34,7 @@ func sourceKinds() []sourceKind {
 	return []sourceKind{
 		{"postgres", func() SourceConfig { return &PostgresSource{} }},
 		{"generator", func() SourceConfig { return &GeneratorSource{} }},
-		{"mysql", nil},
+		{"mysql", func() SourceConfig { return &MySQLSource{} }},
 		{"edge", nil},
 	}
 }

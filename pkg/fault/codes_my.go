@@ -1,0 +1,124 @@
+package fault
+
+// Codes of the area MY: MySQL and MariaDB as source. Numbers are never reused (F2); append at the end.
+const (
+	MYCannotConnect   Code = "WEIR-MY-001" // cannot connect to MySQL
+	MYAccess          Code = "WEIR-MY-002" // MySQL refused user or password
+	MYNoRight         Code = "WEIR-MY-003" // the user lacks a right
+	MYTooOld          Code = "WEIR-MY-004" // the server is too old
+	MYNoBinlog        Code = "WEIR-MY-005" // the server writes no binary log
+	MYSetting         Code = "WEIR-MY-006" // a setting of the server leaves changes out of the log
+	MYNoTables        Code = "WEIR-MY-007" // no table matches the patterns
+	MYTypeUndecodable Code = "WEIR-MY-008" // a column's type cannot be decoded
+	MYPurged          Code = "WEIR-MY-009" // the server has purged log that the job still needs
+	MYOtherHistory    Code = "WEIR-MY-010" // the server does not have what the job has read
+	MYDecode          Code = "WEIR-MY-011" // an event of the binary log cannot be decoded
+	MYDisconnected    Code = "WEIR-MY-012" // the connection to the server broke
+	MYSchemaChanged   Code = "WEIR-MY-013" // a captured table changed in a way that this build cannot follow
+	MYImage           Code = "WEIR-MY-014" // the log has a change without all its columns
+	MYIncident        Code = "WEIR-MY-015" // the server says that its log has a gap
+	MYServerID        Code = "WEIR-MY-016" // another replica uses the server id
+	MYXA              Code = "WEIR-MY-017" // the log has a distributed transaction
+	MYKeylessBusy     Code = "WEIR-MY-018" // a table without a key is too large or too busy to be copied at once
+	MYTableRemoved    Code = "WEIR-MY-019" // a captured table was dropped or renamed
+)
+
+func myCodes() []Entry {
+	return []Entry{
+		{
+			Code: MYCannotConnect, Name: "MY_CANNOT_CONNECT", Class: Transient, Exit: ExitEnvironment,
+			Title:  "cannot connect to MySQL",
+			Remedy: "Check host and port in <where>.url, that the server runs and listens on that address.",
+		},
+		{
+			Code: MYAccess, Name: "MY_ACCESS", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "MySQL refused user or password",
+			Remedy: "Correct the user or the password in <where>.url; keep it out of the file: url: ${MYSQLURL} or ${file:/run/secrets/mysql}.",
+		},
+		{
+			Code: MYNoRight, Name: "MY_NO_RIGHT", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the user lacks a right",
+			Remedy: "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO <user>;",
+		},
+		{
+			Code: MYTooOld, Name: "MY_TOO_OLD", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the server is too old",
+			Remedy: "Upgrade the server to <want> or newer.",
+		},
+		{
+			Code: MYNoBinlog, Name: "MY_NO_BINLOG", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the server writes no binary log",
+			Remedy: "Set log_bin in the server's configuration and restart it.",
+		},
+		{
+			Code: MYSetting, Name: "MY_SETTING", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a setting of the server leaves changes out of the log",
+			Remedy: "SET PERSIST <setting> = <value>; then let the sessions of the applications reconnect.",
+		},
+		{
+			Code: MYNoTables, Name: "MY_NO_TABLES", Class: Permanent, Exit: ExitRequest,
+			Title:  "no table matches the patterns",
+			Remedy: "Compare the patterns with SELECT table_schema, table_name FROM information_schema.tables. A pattern is database.table, with * for any letters and a leading ! to exclude; letter case counts.",
+		},
+		{
+			Code: MYTypeUndecodable, Name: "MY_TYPE", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a column's type cannot be decoded",
+			Remedy: "Leave the table out of the source: tables: [\"!<table>\"], or change the column's type.",
+		},
+		{
+			Code: MYPurged, Name: "MY_PURGED", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the server has purged log that the job still needs",
+			Remedy: "The changes since the last epoch are gone from the server. Raise binlog_expire_logs_seconds, then submit the job under a new name with existing: truncate.",
+		},
+		{
+			Code: MYOtherHistory, Name: "MY_OTHER_HISTORY", Class: Permanent, Exit: ExitVerify,
+			Title:  "the server does not have what the job has read",
+			Remedy: "The address leads to another server, or to one that lost transactions in a failover. Point <where>.url to the right server, or submit the job under a new name with existing: truncate.",
+		},
+		{
+			Code: MYDecode, Name: "MY_DECODE", Class: Bug, Exit: ExitInternal,
+			Title:  "an event of the binary log cannot be decoded",
+			Remedy: "Leave the table out of the source and report this with the versions of the server and of Weir.",
+		},
+		{
+			Code: MYDisconnected, Name: "MY_DISCONNECTED", Class: Transient, Exit: ExitEnvironment,
+			Title:  "the connection to the server broke",
+			Remedy: "Reading goes on by itself from the last durable position.",
+		},
+		{
+			Code: MYSchemaChanged, Name: "MY_SCHEMA_CHANGED", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a captured table changed in a way that this build cannot follow",
+			Remedy: "Submit the job under a new name with existing: truncate, or leave <table> out of the source.",
+		},
+		{
+			Code: MYImage, Name: "MY_ROW_IMAGE", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the log has a change without all its columns",
+			Remedy: "SET PERSIST binlog_row_image = FULL; SET PERSIST binlog_row_value_options = ''; look for sessions that set their own; then submit the job under a new name with existing: truncate.",
+		},
+		{
+			Code: MYIncident, Name: "MY_INCIDENT", Class: Permanent, Exit: ExitVerify,
+			Title:  "the server says that its log has a gap",
+			Remedy: "Changes are missing from the log. Find the cause in the server's error log, then submit the job under a new name with existing: truncate.",
+		},
+		{
+			Code: MYServerID, Name: "MY_SERVER_ID", Class: Transient, Exit: ExitEnvironment,
+			Title:  "another replica uses the server id",
+			Remedy: "Find the other replica with SHOW REPLICAS. Weir takes another id at its next attempt.",
+		},
+		{
+			Code: MYXA, Name: "MY_XA", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the log has a distributed transaction",
+			Remedy: "This build cannot follow XA transactions. Leave <table> out of the source, or change it in plain transactions.",
+		},
+		{
+			Code: MYKeylessBusy, Name: "MY_KEYLESS", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a table without a key is too large or too busy to be copied at once",
+			Remedy: "Give the table <table> a primary key, or leave it out of the source.",
+		},
+		{
+			Code: MYTableRemoved, Name: "MY_TABLE_REMOVED", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a captured table was dropped or renamed",
+			Remedy: "Submit the job under a new name without <table>, or with its new name.",
+		},
+	}
+}

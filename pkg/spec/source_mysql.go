@@ -1,0 +1,29 @@
+package spec
+
+import (
+	"strings"
+
+	"weir.dev/weir/pkg/config"
+)
+
+// MySQLSource reads the binary log of one MySQL or MariaDB server.
+type MySQLSource struct {
+	URL      config.Secret `yaml:"url,required" doc:"mysql://user@host:port/. Keep the password out of the file: ${MYSQLURL} or ${file:/run/secrets/mysql}."`
+	Tables   Tables        `yaml:"tables,required" doc:"Patterns database.table with * and, for exclusion, a leading !. Names match exactly."`
+	Readers  int           `yaml:"readers" default:"1" min:"1" max:"64" doc:"Parallel readers of the snapshot; the log always has one."`
+	Before   bool          `yaml:"before" doc:"Carry the row before the change."`
+	Snapshot Snapshot      `yaml:"snapshot" doc:"The first copy of the tables."`
+}
+
+// Parallelism returns the number of readers.
+func (c *MySQLSource) Parallelism() int { return c.Readers }
+
+func (c *MySQLSource) secrets() []config.Secret { return []config.Secret{c.URL} }
+
+func (c *MySQLSource) check(d *config.Decoder, n *config.Node) {
+	text := c.URL.Literals()
+	if text != "" && !strings.HasPrefix(text, reference) && !strings.HasPrefix(text, "mysql://") {
+		d.Problem(n.Get("url"), "the url must begin with mysql:// or be a reference: ${MYSQLURL}")
+	}
+	c.Tables.check(d, n.Get("tables"))
+}
