@@ -115,8 +115,15 @@ func TestServerPutBack(t *testing.T) {
 	_, err = j.open(t.Context())
 	wantFault(t, err, "WEIR-PG-015")
 	j.enum = edit(enum, "system", func(m map[string]any) { m["timeline"] = 7 })
-	_, err = j.open(t.Context())
-	wantFault(t, err, "WEIR-PG-016")
+	if version < 17 {
+		_, err = j.open(t.Context())
+		wantFault(t, err, "WEIR-PG-016")
+		return
+	}
+	// Slots are synchronised to standbys since 17, so that ours belongs to the history of a promoted one, too.
+	a = j.start(t)
+	j.exec(t, "INSERT INTO t VALUES (2)")
+	wantRows(t, a.take(t, 1), "insert public.t id=2")
 }
 
 // O49: a server that keeps the connection open and says nothing is found out.

@@ -172,7 +172,9 @@ func (l *link) session(ctx context.Context, req request) error {
 	defer cancel()
 	var statusErr error
 	tasks.Go(func() {
-		if statusErr = l.status(ctx, stream); statusErr != nil {
+		// Once the session has ended for a reason of its own, a status that finds it closed is not the reason.
+		if err := l.status(ctx, stream); err != nil && ctx.Err() == nil {
+			statusErr = err
 			_ = stream.Close()
 		}
 	})

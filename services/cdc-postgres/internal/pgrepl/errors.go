@@ -140,6 +140,17 @@ func (t *Target) Fault(err error) error {
 	return fmt.Errorf("%s: %s: %w", t.where, why(err), fault.Bug)
 }
 
+// unpublishedFault: the server decodes each change with the catalog of its own moment, so a publication that is made later
+// does not mend what the slot holds.
+func (t *Target) unpublishedFault(err error, slot string) error {
+	e := fault.New(fault.PGPublicationMissing, t.where, why(err)+"; slot "+slot+" holds changes of a time when the publication did not exist")
+	e.Err = cause(err)
+	e.Remedy = "These changes cannot be read. Make the publication first and the slot after it: SELECT pg_drop_replication_slot('" +
+		slot + "'); SELECT pg_create_logical_replication_slot('" + slot + "', 'pgoutput'); then submit the job under a new name " +
+		"and let it copy the tables again."
+	return e
+}
+
 // slotFault translates an error of creating, starting or dropping a slot.
 func (t *Target) slotFault(err error, slot string) error {
 	switch state(err) {

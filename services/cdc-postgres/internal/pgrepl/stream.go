@@ -16,7 +16,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
 )
 
@@ -275,6 +274,9 @@ func (s *Stream) cut() (c Chunk, end int) {
 			return c, end
 		case 'N', 'S':
 			// A notice or a changed setting: nothing of the log. It must not reach the decoder.
+			if s.fail = unpublished(b[end], b[end+5:end+n]); s.fail != nil {
+				return c, end
+			}
 			copy(b[end:], b[end+n:])
 			b = b[:len(b)-n]
 			s.buf = b
@@ -286,6 +288,21 @@ func (s *Stream) cut() (c Chunk, end int) {
 		end += n
 	}
 	return c, end
+}
+
+// errUnpublished: the log has changes of a time when the publication did not exist, and the server goes on without them.
+var errUnpublished = errors.New("changes without a publication")
+
+// unpublished is the error that a notice is. Servers before 18 end the stream where the publication did not exist; since
+// 18 they warn and leave the changes out.
+func unpublished(kind byte, body []byte) error {
+	if kind != 'N' {
+		return nil
+	}
+	if err := serverError(body); state(err) == stateNotInPrerequisite {
+		return fmt.Errorf("%w: %w", errUnpublished, err)
+	}
+	return nil
 }
 
 // reserve makes room for a message longer than the buffer, once, instead of doubling up to it.
@@ -324,8 +341,8 @@ func (s *Stream) buffer(n int) []byte {
 
 // streamFault translates the end of a stream.
 func (t *Target) streamFault(err error, slot string) error {
-	if state(err) == stateUndefinedObject {
-		return t.fault(err, fault.PGPublicationMissing)
+	if state(err) == stateUndefinedObject || errors.Is(err, errUnpublished) {
+		return t.unpublishedFault(err, slot)
 	}
 	return t.slotFault(err, slot)
 }

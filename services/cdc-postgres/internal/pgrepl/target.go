@@ -75,6 +75,7 @@ func (t *Target) replication(ctx context.Context) (*pgconn.HijackedConn, io.Read
 	config := t.config.Config.Copy()
 	config.RuntimeParams["replication"] = "database"
 	config.RuntimeParams["wal_sender_timeout"] = senderTimeout
+	config.RuntimeParams["client_min_messages"] = "warning" // a role may have less, and one warning counts: see unpublished
 	var reader io.Reader
 	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		reader = r // of the last address tried, which is the one that answered
