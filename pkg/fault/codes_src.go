@@ -5,7 +5,7 @@ const (
 	SrcPosition      Code = "WEIR-SRC-001" // a saved position does not belong to this source
 	SrcNotReplayable Code = "WEIR-SRC-002" // the source cannot be read again
 	SrcUnreachable   Code = "WEIR-SRC-003" // cannot reach the source
-	SrcTooBig        Code = "WEIR-SRC-004" // a row is larger than a message may be
+	SrcTooBig        Code = "WEIR-SRC-004" // a row is larger than can be carried
 	SrcColumns       Code = "WEIR-SRC-005" // a column cannot be left out or masked
 )
 
@@ -28,8 +28,8 @@ func srcCodes() []Entry {
 		},
 		{
 			Code: SrcTooBig, Name: "SRC_ROW_TOO_BIG", Class: Poison, Exit: ExitEnvironment,
-			Title:  "a row is larger than a message may be",
-			Remedy: "Raise max_payload of the NATS server, or leave the table out of the source.",
+			Title:  "a row is larger than can be carried",
+			Remedy: "Nothing behind it was delivered. Leave the column of large values out, by <where>.columns.exclude, or the table, by <where>.tables, and submit the job under a new name.",
 		},
 		{
 			Code: SrcColumns, Name: "SRC_COLUMNS", Class: Permanent, Exit: ExitRequest,

@@ -97,6 +97,9 @@ func (r *reader) change(ctx context.Context, out source.Output, b []byte) error 
 	if err != nil || t == nil {
 		return err
 	}
+	if len(b) > r.rowLimit {
+		return r.tooBig(t, len(b))
+	}
 	width := t.width
 	if (c.New != nil && len(c.New) != width && c.Kind != pgoutput.KindDelete) || (c.OldKind != pgoutput.OldNone && len(c.Old) != width) {
 		return r.undecodable(fmt.Errorf("table %s: a row of another width than its relation's %d columns", t.id(), width))

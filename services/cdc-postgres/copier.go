@@ -208,7 +208,11 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 			return errFull
 		}
 		got.rows++
+		before := len(got.data)
 		got.data = appendRow(got.data, cells[:width])
+		if size := len(got.data) - before; size > rowLimit {
+			return c.tooBig(t, size)
+		}
 		return nil
 	})
 	switch {
@@ -218,7 +222,7 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 			return nil, err
 		}
 	case err != nil:
-		return nil, err
+		return nil, c.beyondServer(err, t)
 	default:
 		if _, err := conn.Exec(ctx, "COMMIT"); err != nil {
 			return nil, err

@@ -28,6 +28,7 @@ type reader struct {
 	*opened
 	batch    int64 // target size of a batch, in bytes
 	look     int   // bytes on the wire after which the size of a builder is asked
+	rowLimit int   // bytes of a change
 	cutLimit int   // changes after which a transaction may be cut; 0 never
 	link     *link
 	progress *progress
@@ -71,7 +72,7 @@ const ahead = 2
 
 func newReader(cfg source.Config, o *opened, l *link, p *progress) *reader {
 	return &reader{
-		opened: o, batch: cfg.Batch, look: int(max(cfg.Batch/8, 1024)), cutLimit: cfg.MaxTransactionRows,
+		opened: o, batch: cfg.Batch, look: int(max(cfg.Batch/8, 1024)), cutLimit: cfg.MaxTransactionRows, rowLimit: rowLimit,
 		link: l, progress: p, share: cdc.NewShare(ahead), spools: spooling{store: cfg.Store},
 		plans: make(map[cdc.TableID]*table), schemas: make(map[rows.TableID]schemaVersion), tables: make(map[uint32]*table),
 	}

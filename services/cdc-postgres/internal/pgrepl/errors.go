@@ -20,6 +20,7 @@ const (
 	stateNoDatabase            = "3D000"
 	stateTooManyConnections    = "53300"
 	stateConfigurationLimit    = "53400"
+	stateProgramLimit          = "54000"
 	stateNotInPrerequisite     = "55000"
 	stateObjectInUse           = "55006"
 	stateLockNotAvailable      = "55P03"
@@ -48,6 +49,13 @@ func ShuttingDown(err error) bool {
 		return true
 	}
 	return false
+}
+
+// TooBig reports whether the server failed at its own limit: the buffer of a message, and any one allocation, ends at 1 GiB.
+// Values grow on their way out, bytea in text form to twice its size.
+func TooBig(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == stateProgramLimit || strings.HasPrefix(pg.Message, "invalid memory alloc request size"))
 }
 
 // why tells what happened without anything secret: message and SQLSTATE of the server, or the network's own words.
@@ -148,6 +156,16 @@ func (t *Target) unpublishedFault(err error, slot string) error {
 	e.Remedy = "These changes cannot be read. Make the publication first and the slot after it: SELECT pg_drop_replication_slot('" +
 		slot + "'); SELECT pg_create_logical_replication_slot('" + slot + "', 'pgoutput'); then submit the job under a new name " +
 		"and let it copy the tables again."
+	return e
+}
+
+// rowFault: the server cannot send a row of the log. It does not say which; its context names the place in the log.
+func (t *Target) rowFault(err error) error {
+	e := fault.New(fault.SrcTooBig, t.where, why(err), "where", t.where)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Where != "" {
+		e.Why += "; " + pg.Where
+	}
+	e.Err = cause(err)
 	return e
 }
 

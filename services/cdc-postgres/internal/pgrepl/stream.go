@@ -341,6 +341,9 @@ func (s *Stream) buffer(n int) []byte {
 
 // streamFault translates the end of a stream.
 func (t *Target) streamFault(err error, slot string) error {
+	if TooBig(err) {
+		return t.rowFault(err)
+	}
 	if state(err) == stateUndefinedObject || errors.Is(err, errUnpublished) {
 		return t.unpublishedFault(err, slot)
 	}
