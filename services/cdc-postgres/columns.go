@@ -68,19 +68,21 @@ type masked struct {
 	salt   []byte
 }
 
-// describe is the function describe for what the veil lets through.
+// describe is the function describe for what the veil lets through, and without the columns that no row of a copy has.
 func (v *veil) describe(r pgoutput.Relation, now *catalog.Table, types map[uint32]catalog.Type, where string) *described {
-	if v == nil {
+	if v == nil && !slices.ContainsFunc(r.Columns, func(c pgoutput.RelationColumn) bool { return generated(r, c, now) }) {
 		return describe(r, now, types, where)
 	}
 	name := pgrepl.TableName{Schema: r.Schema, Name: r.Name}
-	if err := v.spareKey(name, &r, now); err != nil {
-		return &described{relation: r, captured: true, err: err}
+	if v != nil {
+		if err := v.spareKey(name, &r, now); err != nil {
+			return &described{relation: r, captured: true, err: err}
+		}
 	}
 	shown, keep := r, make([]int, 0, len(r.Columns))
 	shown.Columns = make([]pgoutput.RelationColumn, 0, len(r.Columns))
 	for i, c := range r.Columns {
-		if !v.excludes(name, c.Name) {
+		if !v.excludes(name, c.Name) && !generated(r, c, now) {
 			shown.Columns, keep = append(shown.Columns, c), append(keep, i)
 		}
 	}
@@ -89,7 +91,7 @@ func (v *veil) describe(r pgoutput.Relation, now *catalog.Table, types map[uint3
 	if len(keep) < len(r.Columns) {
 		d.keep = keep
 	}
-	if d.err != nil {
+	if d.err != nil || v == nil {
 		return d
 	}
 	for i := range d.columns {
@@ -109,6 +111,13 @@ func (v *veil) describe(r pgoutput.Relation, now *catalog.Table, types map[uint3
 		d.masks = append(d.masks, m)
 	}
 	return d
+}
+
+// generated reports whether a column of the log is one that the server computes: a publication may send those since
+// PostgreSQL 18, but the copy has none of them.
+func generated(r pgoutput.Relation, c pgoutput.RelationColumn, now *catalog.Table) bool {
+	key := c.Key && r.Identity != 'f' // under FULL every column is marked
+	return now != nil && !key && slices.ContainsFunc(now.Columns, func(l catalog.Column) bool { return l.Generated && l.Name == c.Name })
 }
 
 // hide is a table of the catalog without the columns that are left out.
