@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
@@ -120,12 +123,12 @@ func TestSpool(t *testing.T) {
 	t.Parallel()
 	store := heap{}
 	r, chunk := spoolingReader(t, store, nil)
-	plan, captured := bareTable(t)
+	copies, captured := bareTable(t)
 	mark := &core.Mark{Xmin: 5, Xmax: 9, End: 70}
 	var out kept
 	step := func(c *copied) {
 		t.Helper()
-		c.Work, c.plan = cdc.Work{Chunk: chunk}, plan
+		c.Work, c.plan = cdc.Work{Chunk: chunk}, copies
 		r.copier.done <- c
 		poll(t, r, &out, nil)
 	}
@@ -152,7 +155,7 @@ func TestSpool(t *testing.T) {
 	for range 2 {
 		c := &copier{
 			target: targetFor(t), store: store, done: make(chan *copied, 2),
-			tables: map[cdc.TableID]*capturedTable{1: &captured}, plans: map[cdc.TableID]*copyPlan{1: plan},
+			tables: map[cdc.TableID]*capturedTable{1: &captured}, plans: map[cdc.TableID]*copyPlan{1: copies},
 		}
 		next, _ := spoolingReader(t, store, work.Resume)
 		if _, err := c.fetch(t.Context(), work); err != nil {
@@ -177,10 +180,10 @@ func TestSpool(t *testing.T) {
 // A spool is read only as it was written: a state that is not one, or of cells in another form, stops the job.
 func TestSpoolOfAnotherForm(t *testing.T) {
 	t.Parallel()
-	plan, captured := bareTable(t)
+	copies, captured := bareTable(t)
 	c := &copier{
 		target: targetFor(t), store: heap{}, done: make(chan *copied, 2),
-		tables: map[cdc.TableID]*capturedTable{1: &captured}, plans: map[cdc.TableID]*copyPlan{1: plan},
+		tables: map[cdc.TableID]*capturedTable{1: &captured}, plans: map[cdc.TableID]*copyPlan{1: copies},
 	}
 	for state, want := range map[string]fault.Code{
 		"no state":                               fault.SrcPosition,
@@ -192,5 +195,22 @@ func TestSpoolOfAnotherForm(t *testing.T) {
 		if got := c.take(t.Context(), work); fault.CodeOf(got.err) != want {
 			t.Errorf("%s: %v", state, got.err)
 		}
+	}
+}
+
+// The largest spool still fits into the message that hands it out, and the names of its segments into an ack.
+func TestLargestSpoolFitsAMessage(t *testing.T) {
+	t.Parallel()
+	s := spool{Version: spoolVersion, Form: strings.Repeat("f", 64), Mark: make([]byte, 1000), Emitted: 1 << 40}
+	for i := range spoolSegments {
+		subject := bus.StateSubject("0123456789abcdef", 123456, epoch.ID(1234567+i), plan.SubtaskID{Vertex: "a_long_name_of_a_source", Index: 12}, i)
+		s.Segments = append(s.Segments, segment{epoch.Object{Subject: subject, Size: 16 << 20, Digest: strings.Repeat("d", 64)}, 123456789})
+	}
+	const most = bus.MinPayload - 64<<10
+	if n := len(mustMarshal(s)); n > most {
+		t.Errorf("the state of a spool has %d bytes, want at most %d", n, most)
+	}
+	if n := len(mustMarshal(s.objects(nil))); n > most {
+		t.Errorf("the names of its objects have %d bytes, want at most %d", n, most)
 	}
 }
