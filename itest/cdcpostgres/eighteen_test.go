@@ -2,6 +2,7 @@ package cdcpostgres
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -41,6 +42,39 @@ func TestGeneratedColumnsByPublication(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What Weir publishes keeps the updates of its owner going, also where 18 asks more of a publication: a row that is its own
+// identity has to be sent whole.
+func TestGeneratedColumnUnderFull(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, server, "public.t").copying(100)
+	j.exec(t, `CREATE TABLE t (id int, g int GENERATED ALWAYS AS (id * 2) STORED); ALTER TABLE t REPLICA IDENTITY FULL; INSERT INTO t VALUES (1)`)
+	a := j.start(t)
+	wantRows(t, a.take(t, 1), "read public.t id=1")
+	j.exec(t, "UPDATE t SET id = 2")
+	wantRows(t, a.through(t, "update_after public.t id=2"), "update_before public.t id=1", "update_after public.t id=2")
+}
+
+// A virtual column in such a row can be sent by no publication, and is refused before there is one.
+func TestVirtualColumnUnderFull(t *testing.T) {
+	t.Parallel()
+	if version < 18 {
+		return // there are none
+	}
+	j := newJob(t, server, "public.t")
+	j.exec(t, `CREATE TABLE t (id int PRIMARY KEY, w int GENERATED ALWAYS AS (id * 2) VIRTUAL); ALTER TABLE t REPLICA IDENTITY FULL; INSERT INTO t VALUES (1)`)
+	_, err := j.open(t.Context())
+	f := faultOf(t, err, "WEIR-PG-018")
+	j.exec(t, "UPDATE t SET id = 2")
+	mend := `ALTER TABLE "public"."t" REPLICA IDENTITY DEFAULT`
+	if !strings.Contains(f.Remedy, mend+";") {
+		t.Errorf("the remedy is %q", f.Remedy)
+	}
+	j.exec(t, mend)
+	a := j.start(t)
+	j.exec(t, "UPDATE t SET id = 3")
+	wantRows(t, a.take(t, 2), "delete public.t id=2", "insert public.t id=3")
 }
 
 // A key that only a temporal index has, a default of version 18 and constraints that are rows of the catalog: tables that

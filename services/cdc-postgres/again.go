@@ -90,5 +90,5 @@ func (s *setup) relist(ctx context.Context) error {
 	if err := s.list(ctx, tables, published); err != nil {
 		return err
 	}
-	return s.target.MakePublication(ctx, s.conn, s.state.Publication, published)
+	return s.target.MakePublication(ctx, s.conn, s.state.Publication, s.server.Version, published)
 }

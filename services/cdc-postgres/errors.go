@@ -12,6 +12,12 @@ import (
 func noIdentity(where string, tables []*catalog.Table) error {
 	var bad []string
 	for _, t := range tables {
+		if t.Identity == 'f' && !t.Identified() {
+			e := fault.New(fault.PGNoIdentity, where, fmt.Sprintf("table %s has REPLICA IDENTITY FULL and a virtual generated column: "+
+				"PostgreSQL refuses its updates and deletes once it is published", t.Name), "table", t.Name.String())
+			e.Remedy = fmt.Sprintf("Give the table a primary key and ALTER TABLE %s REPLICA IDENTITY DEFAULT; or drop the column.", t.Name.Sanitize())
+			return e
+		}
 		if !t.Identified() {
 			bad = append(bad, t.Name.String())
 		}

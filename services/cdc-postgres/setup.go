@@ -229,7 +229,7 @@ func (s *setup) publication(ctx context.Context, tables []*catalog.Table) error 
 		return fault.New(fault.PGNoCreate, s.where, fmt.Sprintf("role %q has no CREATE right on database %q", s.target.User(), s.target.Database()),
 			"role", s.target.User(), "database", s.target.Database(), "publication", s.state.Publication, "tables", tables[0].Name.Sanitize())
 	}
-	return s.target.MakePublication(ctx, s.conn, s.state.Publication, published)
+	return s.target.MakePublication(ctx, s.conn, s.state.Publication, s.server.Version, published)
 }
 
 // list names the columns to be sent of tables of which some are not to leave the server.

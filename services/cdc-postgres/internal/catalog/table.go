@@ -42,8 +42,8 @@ type Column struct {
 	// Dimensions is how many the column was declared with; the server stores arrays of any other number too.
 	Dimensions int
 	NotNull    bool
-	// Generated columns are not in the log before version 18.
-	Generated bool
+	// Generated columns are not in the log before version 18, and Virtual ones, computed when they are read, never.
+	Generated, Virtual bool
 	// Fill is the constant that ADD COLUMN gave to the rows that were there, as text; nil when none is stored.
 	Fill *string
 	// Default says that there is a default, or that the column is an identity.
@@ -51,11 +51,11 @@ type Column struct {
 }
 
 // Identified reports whether updates and deletes of the table can be sent. PostgreSQL itself refuses them otherwise, as
-// soon as the table is in a publication.
+// soon as the table is in a publication; also those of a row that FULL cannot give, for a virtual column.
 func (t *Table) Identified() bool {
 	switch t.Identity {
 	case 'f':
-		return true
+		return !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Virtual })
 	case 'i':
 		return len(t.IdentityKey) > 0
 	case 'd':
@@ -124,7 +124,7 @@ func Describe(ctx context.Context, conn *pgx.Conn, tables []*Table) error {
 
 func columns(ctx context.Context, conn *pgx.Conn, oids []uint32, byOID map[uint32]*Table) error {
 	rows, err := conn.Query(ctx, `
-SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attndims, a.attnotnull, a.attgenerated <> '',
+SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attndims, a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
        a.atthasdef OR a.attidentity <> '',
        CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1]
             WHEN c.relkind = 'p' THEN (
@@ -138,7 +138,7 @@ WHERE a.attrelid = ANY($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.at
 	var oid uint32
 	var c Column
 	_, err = pgx.ForEachRow(rows, []any{
-		&oid, &c.Number, &c.Name, &c.TypeOID, &c.Modifier, &c.Dimensions, &c.NotNull, &c.Generated, &c.Default, &c.Fill,
+		&oid, &c.Number, &c.Name, &c.TypeOID, &c.Modifier, &c.Dimensions, &c.NotNull, &c.Generated, &c.Virtual, &c.Default, &c.Fill,
 	}, func() error {
 		t := byOID[oid]
 		t.Columns = append(t.Columns, c)

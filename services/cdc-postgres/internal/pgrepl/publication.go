@@ -74,14 +74,19 @@ func (p Published) clause() string {
 	return p.Sanitize() + " (" + strings.Join(quoted, ", ") + ")"
 }
 
-// MakePublication creates the publication for exactly these tables, or gives an existing one exactly these.
-func (t *Target) MakePublication(ctx context.Context, conn *pgx.Conn, name string, tables []Published) error {
+// MakePublication creates the publication for exactly these tables, or gives an existing one exactly these. Since 18 it sends
+// stored generated columns: the server refuses the updates of a table whose replica identity has one that is not sent.
+func (t *Target) MakePublication(ctx context.Context, conn *pgx.Conn, name string, version int, tables []Published) error {
 	quoted := make([]string, len(tables))
 	for i, n := range tables {
 		quoted[i] = n.clause()
 	}
 	list, id := strings.Join(quoted, ", "), pgx.Identifier{name}.Sanitize()
-	_, err := conn.Exec(ctx, "CREATE PUBLICATION "+id+" FOR TABLE "+list+" WITH (publish_via_partition_root = true)")
+	options := "publish_via_partition_root = true"
+	if version >= 180000 {
+		options += ", publish_generated_columns = stored"
+	}
+	_, err := conn.Exec(ctx, "CREATE PUBLICATION "+id+" FOR TABLE "+list+" WITH ("+options+")")
 	if state(err) == stateDuplicateObject {
 		_, err = conn.Exec(ctx, "ALTER PUBLICATION "+id+" SET TABLE "+list)
 	}
