@@ -160,28 +160,40 @@ func (v *veil) binary(t pgrepl.TableName, column string, c pgcodec.Codec) bool {
 	return c.HasBinary()
 }
 
+// cover is what a mask makes of a cell that is not null: nil for null. What it returns is valid until the next call.
+func (m masked) cover() func(cell []byte) []byte {
+	switch m.mask {
+	case spec.MaskNull:
+		return func([]byte) []byte { return nil }
+	case spec.MaskRedact:
+		return func([]byte) []byte { return []byte(redacted) }
+	case spec.MaskHash:
+		mac := hmac.New(sha256.New, m.salt)
+		var sum, text [2 * sha256.Size]byte
+		return func(cell []byte) []byte {
+			mac.Reset()
+			mac.Write(cell)
+			hex.Encode(text[:], mac.Sum(sum[:0]))
+			return text[:]
+		}
+	case spec.NoMask:
+	}
+	return func(cell []byte) []byte { return cell }
+}
+
 // decoder puts the mask before a column's decoder; nil stays nil.
 func (m masked) decoder(b *rows.Builder, next pgcodec.Decoder) pgcodec.Decoder {
 	if next == nil {
 		return nil
 	}
-	switch m.mask {
-	case spec.MaskNull:
-		return func([]byte) error { b.Null(m.column); return nil }
-	case spec.MaskRedact:
-		return func([]byte) error { return next([]byte(redacted)) }
-	case spec.MaskHash:
-		mac := hmac.New(sha256.New, m.salt)
-		var sum, text [2 * sha256.Size]byte
-		return func(cell []byte) error {
-			mac.Reset()
-			mac.Write(cell)
-			hex.Encode(text[:], mac.Sum(sum[:0]))
-			return next(text[:])
+	cover := m.cover()
+	return func(cell []byte) error {
+		if cell = cover(cell); cell == nil {
+			b.Null(m.column)
+			return nil
 		}
-	case spec.NoMask:
+		return next(cell)
 	}
-	return next
 }
 
 // kept takes the cells of a row of the log that are kept, in place. A row of another width is left as it is.

@@ -14,7 +14,6 @@ import (
 
 	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/pkg/pgcodec"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/telemetry"
@@ -52,7 +51,17 @@ type copier struct {
 // copyPlan is a table bound for reading. The reader that emits uses the table; the copier only its plan's statement.
 type copyPlan struct {
 	*table
-	scan *scan.Plan
+	scan   *scan.Plan
+	covers []func(cell []byte) []byte // by column, nil where nothing is masked; the copier's
+}
+
+// cover masks the cells of a row. It comes before everything that keeps them: segments lie on the bus.
+func (p *copyPlan) cover(cells [][]byte) {
+	for i, cover := range p.covers {
+		if cover != nil && cells[i] != nil {
+			cells[i] = cover(cells[i])
+		}
+	}
 }
 
 // copied is a chunk in memory, with its mark.
@@ -209,6 +218,7 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 		}
 		got.rows++
 		before := len(got.data)
+		plan.cover(cells)
 		got.data = appendRow(got.data, cells[:width])
 		if size := len(got.data) - before; size > rowLimit {
 			return c.tooBig(t, size)
@@ -309,8 +319,11 @@ func (c *copier) bind(ctx context.Context, conn *pgx.Conn, t *capturedTable) (*c
 	if p.scan, err = scan.Bind(bound.builder, d.codecs); err != nil {
 		return nil, fault.Wrap(err, fault.PGTypeUndecodable, c.target.Where(), err.Error())
 	}
+	if len(d.masks) > 0 {
+		p.covers = make([]func([]byte) []byte, len(d.columns))
+	}
 	for _, m := range d.masks {
-		p.scan.Mask(m.column, func(next pgcodec.Decoder) pgcodec.Decoder { return m.decoder(bound.builder, next) })
+		p.covers[m.column] = m.cover()
 	}
 	return p, nil
 }

@@ -1,6 +1,7 @@
 package cdcpostgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/source"
+	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
 	"weir.dev/weir/services/cdc-postgres/internal/scan"
@@ -212,5 +214,30 @@ func TestLargestSpoolFitsAMessage(t *testing.T) {
 	}
 	if n := len(mustMarshal(s.objects(nil))); n > most {
 		t.Errorf("the names of its objects have %d bytes, want at most %d", n, most)
+	}
+}
+
+// Segments lie on the bus, where private values must not be: the copier masks cells before it keeps them.
+func TestSegmentsHoldNoPrivateValues(t *testing.T) {
+	t.Parallel()
+	p := &copyPlan{covers: make([]func([]byte) []byte, 4)}
+	for i, m := range []spec.Mask{spec.MaskNull, spec.MaskRedact, spec.MaskHash} {
+		p.covers[i+1] = masked{column: i + 1, mask: m, salt: []byte("salt")}.cover()
+	}
+	row := func() [][]byte {
+		return [][]byte{[]byte("shown"), []byte("canary"), []byte("canary"), []byte("canary")}
+	}
+	cells := row()
+	p.cover(cells)
+	kept := appendRow(nil, cells)
+	if bytes.Contains(kept, []byte("canary")) || !bytes.Contains(kept, []byte("shown")) {
+		t.Errorf("kept is %q", kept)
+	}
+	if cells[1] != nil || string(cells[2]) != redacted || len(cells[3]) != 64 {
+		t.Errorf("cells are %q", cells)
+	}
+	none := [][]byte{nil, nil, nil, nil}
+	if p.cover(none); slices.ContainsFunc(none, func(c []byte) bool { return c != nil }) {
+		t.Errorf("null became %q", none)
 	}
 }

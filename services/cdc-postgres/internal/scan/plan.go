@@ -48,11 +48,6 @@ func Bind(b *rows.Builder, codecs []pgcodec.Codec) (*Plan, error) {
 	return p, nil
 }
 
-// Mask puts something before the decoder of a column, which then sees what that makes of each cell that is not null.
-func (p *Plan) Mask(col int, before func(pgcodec.Decoder) pgcodec.Decoder) {
-	p.decoders[col] = before(p.decoders[col])
-}
-
 // List is the columns of the table, quoted, as a SELECT names them.
 func (p *Plan) List() string { return p.list }
 
