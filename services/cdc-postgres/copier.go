@@ -128,16 +128,15 @@ func (c *copier) send(ctx context.Context, got *copied) bool {
 	}
 }
 
-// take reads a chunk, from the table or from its spool.
+// take reads a chunk, from the table or from its spool, of which it hands over every segment itself.
 func (c *copier) take(ctx context.Context, w cdc.Work) *copied {
 	if w.Resume == nil {
 		return c.patiently(ctx, w, c.read)
 	}
-	got, err := c.fetch(ctx, w)
-	if err != nil {
-		got = &copied{Work: w, err: fmt.Errorf("copy chunk %s: %w", w.ChunkID, err)}
+	if err := c.fetch(ctx, w); err != nil {
+		return &copied{Work: w, err: fmt.Errorf("copy chunk %s: %w", w.ChunkID, err)}
 	}
-	return got
+	return nil
 }
 
 // patiently reads a chunk, over a new connection when the old one breaks.

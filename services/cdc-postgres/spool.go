@@ -179,34 +179,34 @@ func (r *reader) emitSegment(ctx context.Context, out source.Output, c *copied) 
 }
 
 // fetch reads the rest of a spool back, segment by segment.
-func (c *copier) fetch(ctx context.Context, w cdc.Work) (*copied, error) {
+func (c *copier) fetch(ctx context.Context, w cdc.Work) error {
 	s, err := decodeSpool(w.Resume, c.target.Where())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t, plan, err := c.plan(ctx, w.Table)
 	if err != nil {
-		return nil, c.target.Fault(err)
+		return c.target.Fault(err)
 	}
 	if plan.spoolForm() != s.Form {
-		return nil, columnsChanged(c.target.Where(), t)
+		return columnsChanged(c.target.Where(), t)
 	}
 	mark, err := core.ParseMark(s.Mark)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.SrcPosition, c.target.Where(), err.Error())
+		return fault.Wrap(err, fault.SrcPosition, c.target.Where(), err.Error())
 	}
 	// The reader takes segments off its spool while this goes through the list.
 	own, first := *s, s.Emitted
 	for _, g := range s.Segments {
 		data, err := c.store.Get(ctx, g.Object)
 		if err != nil {
-			return nil, fmt.Errorf("fetch %s: %w", g.Subject, err)
+			return fmt.Errorf("fetch %s: %w", g.Subject, err)
 		}
 		got := &copied{Work: w, plan: plan, data: data, rows: g.Rows, mark: mark, step: fetched, first: first, spool: &own}
 		if !c.send(ctx, got) {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 		first += g.Rows
 	}
-	return nil, nil //nolint:nilnil // every segment was sent
+	return nil
 }

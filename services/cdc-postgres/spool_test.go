@@ -160,7 +160,7 @@ func TestSpool(t *testing.T) {
 			tables: map[cdc.TableID]*capturedTable{1: &captured}, plans: map[cdc.TableID]*copyPlan{1: copies},
 		}
 		next, _ := spoolingReader(t, store, work.Resume)
-		if _, err := c.fetch(t.Context(), work); err != nil {
+		if err := c.fetch(t.Context(), work); err != nil {
 			t.Fatal(err)
 		}
 		next.copier.done <- <-c.done
