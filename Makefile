@@ -15,6 +15,10 @@ PROGRAMS := $(patsubst %/main.go,./%,$(wildcard services/*/cmd/*/main.go))
 # and never from the cache: go test does not see the programs that they build.
 RACED   := weir.dev/weir/pkg/... weir.dev/weir/services/...
 FLOWS   := weir.dev/weir/itest/...
+
+# What differs between versions of PostgreSQL, once more against the newest one.
+NEWEST  := weir.dev/weir/itest/cdcpostgres weir.dev/weir/itest/types
+DIFFERS := Eighteen|Generated|Virtual|SlotOlder|ServerPutBack|UnchangedToast|CopyAndLogAgree|TestTypes|Matrix/snapshot|Matrix/log_as_binary
 ARGS    ?=
 FUZZTIME ?= 10s
 
@@ -43,7 +47,9 @@ bubble: ## seeded schedules of faults in virtual time (BUBBLE_SEEDS=n of each cl
 	go test -timeout 20m weir.dev/weir/services/weir/internal/schedules
 
 flows: setup ## integration tests: real servers, separate processes
-	go test -p 1 -count 1 -timeout 30m $(FLOWS)
+	newest="$$(scripts/setup-postgres18.sh)"; \
+	go test -p 1 -count 1 -timeout 30m $(FLOWS); \
+	WEIR_PG_BIN="$$newest" go test -p 1 -count 1 -timeout 10m -run '$(DIFFERS)' $(NEWEST)
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	scripts/fuzz.sh $(FUZZTIME)
