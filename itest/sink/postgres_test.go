@@ -56,10 +56,31 @@ func TestPostgresConformance(t *testing.T) {
 						URL: config.NewSecret(pg.URL(db)), Schema: "Weir target", Table: "{table}",
 						Allow: []spec.Allowance{spec.AllowTruncate},
 					}},
-					Read: reader(t, pg, db, mode),
+					Read:   reader(t, pg, db, mode),
+					Poison: poisoner(pg, db),
 				}
 			})
 		})
+	}
+}
+
+// poisoner makes a table refuse what is poisonous by a constraint.
+func poisoner(pg *harness.Postgres, db string) func(testing.TB, rows.TableID) func() {
+	return func(tb testing.TB, id rows.TableID) func() {
+		tb.Helper()
+		_, name, _ := strings.Cut(string(id), ".")
+		do := func(sql string) {
+			conn, err := pg.Connect(tb.Context(), db)
+			if err == nil {
+				defer conn.Close(context.WithoutCancel(tb.Context()))
+				_, err = conn.Exec(tb.Context(), "ALTER TABLE "+pgx.Identifier{"Weir target", name}.Sanitize()+sql)
+			}
+			if err != nil {
+				tb.Fatal(err)
+			}
+		}
+		do(fmt.Sprintf(" ADD CONSTRAINT harmless CHECK (amount <> %d)", sinktest.Poisonous))
+		return func() { do(" DROP CONSTRAINT harmless") }
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/report"
+	"weir.dev/weir/pkg/sink"
 )
 
 var (
@@ -42,6 +43,7 @@ func kinds() map[string]reflect.Type {
 		"report":    reflect.TypeFor[report.Batch](),
 		"event":     reflect.TypeFor[job.Notice](),
 		"error":     reflect.TypeFor[fault.Error](),
+		"letter":    reflect.TypeFor[sink.Letter](),
 	}
 }
 

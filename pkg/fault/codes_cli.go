@@ -14,6 +14,7 @@ const (
 	CLIRefused      Code = "WEIR-CLI-010" // the server refused the request
 	CLIInterrupted  Code = "WEIR-CLI-011" // the command was interrupted before it was done
 	CLIResnapshot   Code = "WEIR-CLI-012" // the tables cannot be copied anew
+	CLINoLetter     Code = "WEIR-CLI-013" // there is no such dead letter
 )
 
 func cliCodes() []Entry {
@@ -77,6 +78,11 @@ func cliCodes() []Entry {
 			Code: CLIResnapshot, Name: "RESNAPSHOT_REFUSED", Class: Permanent, Exit: ExitRequest,
 			Title:  "the tables cannot be copied anew",
 			Remedy: "Name tables as `weir status <job>` shows them, and set allow: [truncate] at sinks that are to be emptied.",
+		},
+		{
+			Code: CLINoLetter, Name: "NO_LETTER", Class: Permanent, Exit: ExitRequest,
+			Title:  "there is no such dead letter",
+			Remedy: "`weir dlq list <job>` shows the letters with their names.",
 		},
 	}
 }

@@ -31,6 +31,10 @@ const (
 	SinkSchemaChange    Code = "WEIR-SINK-027" // a change of a table's columns does not fit the target
 	SinkPartialImage    Code = "WEIR-SINK-028" // a row to append lacks columns
 	SinkTooOld          Code = "WEIR-SINK-029" // the target's version is not supported
+	SinkDLQFull         Code = "WEIR-SINK-030" // there is no room for dead letters
+	SinkDLQRow          Code = "WEIR-SINK-031" // a row is too big for a dead letter
+	SinkDLQOvertaken    Code = "WEIR-SINK-032" // the key of a dead letter has had a later change
+	SinkDLQRefused      Code = "WEIR-SINK-033" // a dead letter cannot be discarded or replayed now
 )
 
 func sinkCodes() []Entry {
@@ -179,6 +183,26 @@ func sinkCodes() []Entry {
 			Code: SinkTooOld, Name: "SINK_TOO_OLD", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the target's version is not supported",
 			Remedy: "Use PostgreSQL 14 or newer as the target.",
+		},
+		{
+			Code: SinkDLQFull, Name: "SINK_DLQ_FULL", Class: Transient, Exit: ExitEnvironment,
+			Title:  "there is no room for dead letters",
+			Remedy: "Nothing is lost, the commit waits. `weir dlq list <job>` shows the letters; make room with `weir dlq replay <job>` or `weir dlq discard <job>`, or raise the bound of the stream <stream>, see docs/dlq.md.",
+		},
+		{
+			Code: SinkDLQRow, Name: "SINK_DLQ_ROW", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a row that the target cannot take is too big for a dead letter",
+			Remedy: "Raise max_payload of the NATS server, or change the target table so that it can hold the row; then `weir job resume <job>`.",
+		},
+		{
+			Code: SinkDLQOvertaken, Name: "SINK_DLQ_OVERTAKEN", Class: Permanent, Exit: ExitRequest,
+			Title:  "the key of the dead letter has had a later change",
+			Remedy: "The target has, or has had, a newer state of this key: `weir dlq discard <job>`. To put the old one over it: `weir dlq replay <job> --force`.",
+		},
+		{
+			Code: SinkDLQRefused, Name: "SINK_DLQ_REFUSED", Class: Permanent, Exit: ExitRequest,
+			Title:  "the dead letter cannot be discarded or replayed now",
+			Remedy: "`weir status <job>` shows which epoch is committed; a letter of a later one may be touched once its epoch is. `weir dlq list <job>` shows the letters.",
 		},
 	}
 }

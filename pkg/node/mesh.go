@@ -33,6 +33,7 @@ type Records interface {
 type Mesh struct {
 	Bus     task.Bus
 	States  task.States
+	Letters task.Letters
 	Facts   task.Facts
 	Heads   Heads
 	Records Records
@@ -41,7 +42,7 @@ type Mesh struct {
 // meshOn is the real mesh.
 func meshOn(conn *bus.Conn, reg *registry.Registry) Mesh {
 	return Mesh{
-		Bus: task.Conn{Conn: conn}, States: task.Conn{Conn: conn}, Facts: conn,
+		Bus: task.Conn{Conn: conn}, States: task.Conn{Conn: conn}, Letters: conn, Facts: conn,
 		Heads: heads{reg}, Records: reg,
 	}
 }

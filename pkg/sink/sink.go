@@ -44,6 +44,8 @@ type Config struct {
 	// Sources are those of the job; a sink refuses to write into tables that they capture (SINK_OWN_SOURCE).
 	Sources []spec.Source
 	Store   Store
+	// Letters is where a committer puts rows that can never apply; nil unless the sink has dlq, and for writers.
+	Letters DeadLetters
 	Logger  *slog.Logger
 }
 
@@ -94,7 +96,8 @@ type Result struct {
 	// Applied is false when the ledger already held the epoch.
 	Applied bool
 	Rows    uint64
-	Dead    uint64
+	// Dead counts rows that were left out because they have a dead letter.
+	Dead uint64
 }
 
 // Committer makes epochs visible.

@@ -63,7 +63,7 @@ type Sink struct {
 	Type         string
 	Mode         Mode         `yaml:"mode" enum:"upsert,changelog,append" default:"upsert" doc:"upsert: the target equals the source; changelog: one row for each change; append: the new image of each change."`
 	Writers      int          `yaml:"writers" default:"1" min:"1" max:"64" doc:"Parallel writers; each owns a part of the keys."`
-	DLQ          bool         `yaml:"dlq" later:"true" doc:"Set rows aside that the target can never take, instead of failing the job."`
+	DLQ          bool         `yaml:"dlq" default:"false" doc:"Set rows aside that the target can never take, as dead letters, and go on. Without it such a row fails the job."`
 	SchemaChange SchemaChange `yaml:"schema_change" enum:"evolve,try_evolve,lenient,ignore,exception" default:"lenient" doc:"What happens to the target's columns when those of a source table change. lenient: nothing of the target is taken away; evolve: it becomes as the source; try_evolve: the same, without what the target refuses; ignore: it stays; exception: the job stops."`
 	Special      string       `yaml:"special" later:"true"`
 	Batch        string       `yaml:"batch" later:"true"`

@@ -62,6 +62,16 @@ type States interface {
 	GetState(ctx context.Context, o epoch.Object) ([]byte, error)
 }
 
+// Letters keeps the dead letters of jobs.
+type Letters interface {
+	// ClaimDLQ makes an attempt the only one that may write a sink's letters; fence.ErrFenced when a newer one has.
+	ClaimDLQ(ctx context.Context, job, sink string, f fence.Token) (claim uint64, err error)
+	// EpochLetters lists the subjects of an epoch's letters.
+	EpochLetters(ctx context.Context, job, sink string, e epoch.ID) ([]string, error)
+	// PutDeadLetter stores a letter under its subject; bus.ErrConflict when the claim is another's by now.
+	PutDeadLetter(ctx context.Context, subject string, claim uint64, h bus.Header, data []byte) error
+}
+
 // Records reads what the leader has written.
 type Records interface {
 	// Head reads the job's head record afresh; nil when there is none.

@@ -39,6 +39,10 @@ func (s *Subtask) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	dead := s.letters(cfg.Sink)
+	if dead != nil {
+		cfg.Letters = dead
+	}
 	k := &committer{s: s}
 	var row job.LedgerRow
 	err = k.persist(ctx, 0, func(ctx context.Context) error {
@@ -52,6 +56,10 @@ func (s *Subtask) commit(ctx context.Context) error {
 		row, err = k.c.Claim(ctx)
 		if err != nil {
 			return fmt.Errorf("claim ledger: %w", err)
+		}
+		// After the ledger: what an older attempt writes until now, it has not committed, and this one finds.
+		if dead != nil {
+			return dead.hold(ctx)
 		}
 		return nil
 	})
@@ -143,6 +151,7 @@ func (k *committer) apply(ctx context.Context, c sink.Commit) (err error) {
 		if res.Applied {
 			s.counters.Commits.Add(1)
 			s.counters.Rows.Add(res.Rows)
+			s.counters.Dead.Add(res.Dead)
 		}
 		k.ledger = c.Ref
 		return nil

@@ -46,6 +46,8 @@ type Config struct {
 	Bus     Bus
 	States  States
 	Records Records
+	// Letters keeps dead letters; only committers of sinks with dlq use it.
+	Letters Letters
 	Board   *Board
 	// Resolve turns a reference of the spec into its value.
 	Resolve func(ref string) (string, error)
@@ -64,8 +66,8 @@ type Counters struct {
 	OlderDropped, NewerHeld, Repeats, BarriersDropped, Abandoned atomic.Uint64
 	// Rows and Messages passed the subtask.
 	Rows, Messages atomic.Uint64
-	// Commits were applied by a committer, Retries are attempts that failed for a while.
-	Commits, Retries atomic.Uint64
+	// Commits were applied by a committer, Retries are attempts that failed for a while, Dead are rows left out of commits.
+	Commits, Retries, Dead atomic.Uint64
 }
 
 // Subtask is one parallel instance of a vertex in one attempt.

@@ -17,11 +17,12 @@ type metrics struct {
 	rows     metric.Int64Counter
 	refused  metric.Int64Counter
 	failed   metric.Int64Counter
+	dead     metric.Int64Counter
 }
 
 func newMetrics(meter metric.Meter) (*metrics, error) {
 	var m metrics
-	var errs [4]error
+	var errs [5]error
 	m.duration, errs[0] = meter.Float64Histogram("weir.sink.commit.duration", metric.WithUnit("s"),
 		metric.WithDescription("Time to make one epoch visible, whether it was there already or not."))
 	m.rows, errs[1] = meter.Int64Counter("weir.sink.commit.rows", metric.WithUnit("{row}"),
@@ -30,6 +31,8 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 		metric.WithDescription("Claims and commits that the ledger refused because a newer attempt holds it."))
 	m.failed, errs[3] = meter.Int64Counter("weir.sink.commit.failed", metric.WithUnit("{commit}"),
 		metric.WithDescription("Commits that ended with an error, by its code."))
+	m.dead, errs[4] = meter.Int64Counter("weir.sink.commit.dead", metric.WithUnit("{row}"),
+		metric.WithDescription("Rows left out of epochs because they have a dead letter."))
 	return &m, errors.Join(errs[:]...)
 }
 
@@ -43,6 +46,7 @@ func (m *metrics) committed(ctx context.Context, name string, took time.Duration
 	m.duration.Record(ctx, took.Seconds(), at)
 	if r.Applied {
 		m.rows.Add(ctx, int64(r.Rows), at)
+		m.dead.Add(ctx, int64(r.Dead), at)
 	}
 }
 

@@ -21,6 +21,9 @@ type Fixture struct {
 	Read func(tb testing.TB, table rows.TableID) []Row
 	// Truncates says that the sink may follow TRUNCATE.
 	Truncates bool
+	// Poison makes the target refuse rows of a source table whose amount is Poisonous, and no others; the returned function
+	// lets it take them again. The table is there. Nil for a sink whose target takes every row.
+	Poison func(tb testing.TB, table rows.TableID) (heal func())
 	// TinyEpochs is how many epochs of one row are committed in a row; 1,000 when zero.
 	TinyEpochs int
 	Logger     *slog.Logger
@@ -34,6 +37,9 @@ type Row struct {
 	// "ABSENT". Columns of the target that the source does not have are left out.
 	Cells map[string]string
 }
+
+// Poisonous is the amount of rows that a poisoned target does not take.
+const Poisonous = 666
 
 // The words for cells without a value.
 const (

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"weir.dev/weir/pkg/rows"
@@ -14,6 +15,8 @@ import (
 type model struct {
 	mode   spec.Mode
 	tables map[rows.TableID]*modelTable
+	// poisoned says that rows which are Poisonous do not get to the target.
+	poisoned bool
 }
 
 type modelTable struct {
@@ -28,6 +31,7 @@ func newModel(mode spec.Mode) *model {
 
 func (m *model) clone() *model {
 	c := newModel(m.mode)
+	c.poisoned = m.poisoned
 	for id, t := range m.tables {
 		c.tables[id] = &modelTable{current: maps.Clone(t.current), history: slices.Clone(t.history)}
 	}
@@ -43,6 +47,9 @@ func (m *model) add(b *rows.Batch) {
 	}
 	for i := range b.NumRows() {
 		r := rowOf(b, i)
+		if m.poisoned && r.Cells["amount"] == strconv.Itoa(Poisonous) {
+			continue
+		}
 		switch m.mode {
 		case spec.Changelog:
 			t.history = append(t.history, r)

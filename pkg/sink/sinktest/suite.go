@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 			c.run(newWorld(t, open(t), c.writers))
 		})
 	}
+	dead(t, open)
 	for _, call := range []string{"write", "stage", "claim", "commit"} {
 		for _, when := range []string{"before", "after"} {
 			t.Run("three crashes "+when+" "+call+" (I13)", func(t *testing.T) {

@@ -27,6 +27,7 @@ type world struct {
 	t       *testing.T
 	f       Fixture
 	store   memory
+	letters letters
 	schemas schemas
 	feed    feed
 
@@ -85,10 +86,14 @@ func (a attempt) close(t *testing.T) {
 }
 
 func (w *world) config(vertex plan.VertexID, index int) sink.Config {
-	return sink.Config{
+	cfg := sink.Config{
 		Identity: source.Identity{Job: "suite", Life: life, Fence: w.fence, Subtask: plan.SubtaskID{Vertex: vertex, Index: index}},
 		Sink:     w.f.Spec, Resolve: w.f.Resolve, Writers: w.writers, Store: &w.store, Logger: w.f.Logger,
 	}
+	if w.f.Spec.DLQ && vertex == plan.CommitterOf(w.f.Spec.Name) {
+		cfg.Letters = heldLetters{&w.letters, w.fence}
+	}
+	return cfg
 }
 
 // crash abandons the attempt as it is. What was not durable has to be written again.
@@ -125,6 +130,7 @@ func (w *world) claim() {
 	if err != nil {
 		w.t.Fatalf("claim with fence %s: %v", w.fence, err)
 	}
+	w.letters.hold(w.fence)
 	allowed := []epoch.Ref{w.last}
 	for _, c := range w.durable {
 		allowed = append(allowed, c.Prev, c.Ref)
@@ -206,8 +212,11 @@ func (w *world) commit() {
 		if err != nil {
 			w.t.Fatalf("commit epoch %s: %v", c.Ref.Epoch, err)
 		}
-		if first.Applied && first.Rows != rowsOf(c) && w.f.Spec.Mode != "upsert" {
-			w.t.Errorf("commit of epoch %s applied %d rows, %d were staged", c.Ref.Epoch, first.Rows, rowsOf(c))
+		if first.Applied && first.Rows+first.Dead != rowsOf(c) && w.f.Spec.Mode != "upsert" {
+			w.t.Errorf("commit of epoch %s applied %d rows and left out %d, %d were staged", c.Ref.Epoch, first.Rows, first.Dead, rowsOf(c))
+		}
+		if n := w.letters.of(c.Ref.Epoch); first.Applied && first.Dead != uint64(n) {
+			w.t.Errorf("commit of epoch %s left out %d rows, %d have letters", c.Ref.Epoch, first.Dead, n)
 		}
 		w.visible = w.visibles[i]
 		again, err := w.attempt.committer.Commit(w.t.Context(), c)

@@ -26,6 +26,10 @@ type apply struct {
 	epoch int64
 
 	targets map[rows.TableID]*target
+	// dead are the rows that are left out; nil without dlq, and then a row that cannot be taken ends the commit.
+	dead *dead
+	// strict checks constraints that could wait for the end with each statement, so that the row is known.
+	strict bool
 	// staged counts the staging tables in use by shape, made lists those that this transaction created.
 	staged map[string]int
 	made   []string
@@ -43,14 +47,44 @@ type loaded struct {
 type part struct {
 	kind    stage.Kind
 	batches []*rows.Batch
+	// first are the indexes of the batches' first rows among all that the commit has for the table.
+	first   []int
 	absent  []uint16
 	n       int
 	staging string // empty: not staged yet
 }
 
+// begin opens the transaction and does everything but COMMIT in it; after an error there is none.
+func (a *apply) begin(ctx context.Context, commit sink.Commit) (sink.Result, error) {
+	if letters := a.c.cfg.Letters; letters != nil {
+		var err error
+		if a.c.open == nil {
+			if a.c.open, err = a.c.ledger.readOpen(ctx, a.s); err != nil {
+				return sink.Result{}, err
+			}
+		}
+		if a.dead, err = newDead(ctx, letters, a.c.cfg.Sink.Mode, a.c.open, commit); err != nil {
+			return sink.Result{}, err
+		}
+	}
+	if _, err := a.s.Exec(ctx, "BEGIN"); err != nil {
+		return sink.Result{}, err
+	}
+	result, err := a.run(ctx, commit)
+	if err != nil {
+		a.rollback(ctx)
+	}
+	return result, err
+}
+
 // run loads, locks, decides, applies and moves the ledger on. It leaves COMMIT to its caller.
 func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error) {
 	a.targets, a.staged = make(map[rows.TableID]*target), make(map[string]int)
+	if a.strict {
+		if _, err := a.s.Exec(ctx, "SET CONSTRAINTS ALL IMMEDIATE"); err != nil {
+			return sink.Result{}, err
+		}
+	}
 	reading, stop := context.WithCancel(ctx)
 	pieces := a.work.open(reading, a.c.cfg.Store, a.c.codec)
 	defer func() {
@@ -105,8 +139,18 @@ func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error
 	if err := ctx.Err(); err != nil {
 		return sink.Result{}, err // the channel may have been closed early
 	}
-	return sink.Result{Applied: true, Rows: a.rows}, a.c.ledger.advance(ctx, a.s, entry{
-		ref: commit.Ref, prev: commit.Prev, fence: a.c.cfg.Fence, positions: commit.Positions, rows: a.rows,
+	result := sink.Result{Applied: true, Rows: a.rows}
+	if a.dead != nil {
+		if err := a.settled(ctx); err != nil {
+			return sink.Result{}, err
+		}
+		if err := a.register(ctx); err != nil {
+			return sink.Result{}, err
+		}
+		result.Rows, result.Dead = a.rows-a.dead.found, a.dead.found+a.dead.left
+	}
+	return result, a.c.ledger.advance(ctx, a.s, entry{
+		ref: commit.Ref, prev: commit.Prev, fence: a.c.cfg.Fence, positions: commit.Positions, rows: result.Rows, dead: result.Dead,
 	})
 }
 
@@ -154,28 +198,48 @@ func (a *apply) load(ctx context.Context, o opened) (loaded, error) {
 	}
 	l := loaded{schema: schema}
 	for _, p := range o.parts {
-		var absent []uint16
-		if p.Kind == stage.Partial || p.Kind == stage.Move {
-			absent = p.Rows.Absent(0)
+		batches, first := []*rows.Batch{p.Rows}, []int{0}
+		if a.dead != nil {
+			batches, first = a.dead.without(schema, p.Rows)
 		}
-		n := len(l.parts)
-		if n > 0 && l.parts[n-1].kind == p.Kind && slices.Equal(l.parts[n-1].absent, absent) {
-			l.parts[n-1].batches = append(l.parts[n-1].batches, p.Rows)
-			l.parts[n-1].n += p.Rows.NumRows()
-			continue
+		for i, b := range batches {
+			l.add(p.Kind, b, first[i])
 		}
-		l.parts = append(l.parts, part{kind: p.Kind, batches: []*rows.Batch{p.Rows}, absent: absent, n: p.Rows.NumRows()})
 	}
 	for i := range l.parts {
 		p := &l.parts[i]
 		if p.kind == stage.Fresh || p.kind == stage.Change {
 			continue
 		}
-		if err := a.stage(ctx, p.batches[0].Schema(), p); err != nil {
-			return loaded{}, err
+		if a.dead == nil {
+			if err := a.stage(ctx, p.batches[0].Schema(), p); err != nil {
+				return loaded{}, err
+			}
+			continue
+		}
+		err := a.savepoint(ctx, func() error { return a.stage(ctx, p.batches[0].Schema(), p) })
+		if err != nil {
+			if !poisonous(err) {
+				return loaded{}, err
+			}
+			p.staging = "" // part meets the row again and can tell which it is
 		}
 	}
 	return l, nil
+}
+
+// add groups batches by what is done with them.
+func (l *loaded) add(kind stage.Kind, b *rows.Batch, first int) {
+	var absent []uint16
+	if kind == stage.Partial || kind == stage.Move {
+		absent = b.Absent(0)
+	}
+	if n := len(l.parts); n > 0 && l.parts[n-1].kind == kind && slices.Equal(l.parts[n-1].absent, absent) {
+		p := &l.parts[n-1]
+		p.batches, p.first, p.n = append(p.batches, b), append(p.first, first), p.n+b.NumRows()
+		return
+	}
+	l.parts = append(l.parts, part{kind: kind, batches: []*rows.Batch{b}, first: []int{first}, absent: absent, n: b.NumRows()})
 }
 
 // stage copies a part into a staging table of its own.
@@ -227,15 +291,30 @@ func (a *apply) apply(ctx context.Context, l loaded) error {
 	for i := range l.parts {
 		a.rows += uint64(l.parts[i].n)
 	}
-	if !t.guarded {
+	if a.dead != nil && t.mode == spec.Append {
+		if l, err = a.lacking(ctx, t, l); err != nil {
+			return err
+		}
+	}
+	if !t.guarded && a.dead == nil {
 		return a.parts(ctx, t, l.parts)
+	}
+	if a.dead != nil {
+		if err := a.overtaken(ctx, l); err != nil {
+			return err
+		}
 	}
 	// Rows of one piece may pass a unique value on to each other, and a set of rows has no order.
 	err = a.savepoint(ctx, func() error { return a.parts(ctx, t, l.parts) })
-	if (hasState(err, uniqueViolation) || hasState(err, exclusionViolation)) && !moves(l.parts) {
+	if a.buries(err) || clashes(err) && !moves(l.parts) {
 		return a.replay(ctx, t, l.parts)
 	}
 	return err
+}
+
+// clashes says that rows are in each other's way.
+func clashes(err error) bool {
+	return hasState(err, uniqueViolation) || hasState(err, exclusionViolation)
 }
 
 func (a *apply) parts(ctx context.Context, t *target, parts []part) error {

@@ -32,6 +32,8 @@ type Committer struct {
 	lost []uint32
 	// targets are examined tables, valid as long as commits succeed.
 	targets map[rows.TableID]*target
+	// open are the keys with letters that no later change has overtaken; nil while it has to be read.
+	open open
 }
 
 // oldestVersion is PostgreSQL 14: before it a session could not wait for the end of another that it terminates.
@@ -56,6 +58,7 @@ func (c *Committer) connect(ctx context.Context) (*session, error) {
 // transaction is gone, what was learnt about tables in it.
 func (c *Committer) fail(ctx context.Context, err error) error {
 	clear(c.targets)
+	c.open = nil
 	if s := c.session; s != nil && (s.IsClosed() || s.PgConn().TxStatus() != idle || ctx.Err() != nil) {
 		c.lost = append(c.lost, s.PgConn().PID())
 		s.close(ctx)
@@ -86,6 +89,11 @@ func (c *Committer) probe(ctx context.Context, s *session) error {
 	}
 	if err := c.ledger.create(ctx, s); err != nil {
 		return c.fail(ctx, err)
+	}
+	if c.cfg.Letters != nil {
+		if err := c.ledger.createLetters(ctx, s); err != nil {
+			return c.fail(ctx, err)
+		}
 	}
 	return nil
 }
@@ -217,13 +225,13 @@ func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Resu
 	if err != nil {
 		return sink.Result{}, false, err
 	}
-	if _, err := s.Exec(ctx, "BEGIN"); err != nil {
-		return sink.Result{}, false, err
-	}
 	a := &apply{c: c, s: s, work: work, epoch: int64(commit.Ref.Epoch)}
-	result, err := a.run(ctx, commit)
+	result, err := a.begin(ctx, commit)
+	if _, ok := errors.AsType[deferredError](err); ok {
+		a = &apply{c: c, s: s, work: work, epoch: int64(commit.Ref.Epoch), strict: true}
+		result, err = a.begin(ctx, commit)
+	}
 	if err != nil {
-		a.rollback(ctx)
 		return sink.Result{}, false, err
 	}
 	if !result.Applied {
@@ -238,6 +246,9 @@ func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Resu
 	if tag.String() != "COMMIT" { // PostgreSQL ends a failed transaction this way, without an error
 		a.rollback(ctx)
 		return sink.Result{}, false, fmt.Errorf("commit epoch %s: the target answered %s", commit.Ref.Epoch, tag)
+	}
+	if a.dead != nil {
+		a.dead.registered(a.work.truncates)
 	}
 	for _, t := range a.targets {
 		c.targets[t.schema.Table()] = t

@@ -55,6 +55,9 @@ func translate(ctx context.Context, err error, at place) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
+	if other, ok := errors.AsType[lettersError](err); ok {
+		return other.error
+	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return translateSQL(pg, err, at)
 	}
@@ -90,6 +93,8 @@ func translateSQL(pg *pgconn.PgError, err error, at place) error {
 		return wrap(fault.SinkBusy, "a statement was cancelled or ran longer than "+statementTimeout.String())
 	case undefinedTable:
 		return wrap(fault.SinkMissingTable, pg.Message) // "relation "shop.orders" does not exist"
+	case raisedByTrigger, limitExceeded: // a trigger's message may quote the row
+		return wrap(fault.SinkRow, "refused with "+state)
 	case truncateReferenced:
 		return wrap(fault.SinkConstraint, pg.Message) // "cannot truncate a table referenced in a foreign key constraint"
 	}
@@ -98,6 +103,8 @@ func translateSQL(pg *pgconn.PgError, err error, at place) error {
 		return wrap(fault.SinkUnreachable, state)
 	case "40", "53": // serialization failure, deadlock; connections or memory used up
 		return wrap(fault.SinkBusy, state)
+	case "44": // the check option of a view
+		return wrap(fault.SinkConstraint, state)
 	case "23": // integrity constraint violation; the message names constraint and column, the detail has the values
 		return wrap(fault.SinkConstraint, fmt.Sprintf("constraint %s, column %s, %s",
 			orElse(pg.ConstraintName, "unnamed"), orElse(pg.ColumnName, "unnamed"), state))

@@ -8,26 +8,33 @@ import (
 	"weir.dev/weir/services/sink/internal/stage"
 )
 
-// replay applies a piece again after a unique violation: deletes first, then its rows in the order of the source, in ever
+// replay applies a piece again after a violation: deletes first, then its rows in the order of the source, in ever
 // smaller groups where they clash. Rows whose value another row has to give up first wait for the next round; rows that
-// wait for each other in a ring are taken out and put in again.
+// wait for each other in a ring are taken out and put in again. A row that cannot be taken for itself is buried, where
+// there are dead letters; the others are not applied one by one for it, but in halves.
 func (a *apply) replay(ctx context.Context, t *target, parts []part) error {
 	var waiting []part
 	for i := range parts {
 		// What was copied after the savepoint is gone, and what is kept in memory is all that is needed.
-		p := part{kind: parts[i].kind, absent: parts[i].absent, batches: parts[i].batches, n: parts[i].n}
-		if p.kind == stage.Delete {
-			if err := a.part(ctx, t, &p); err != nil {
+		p := part{kind: parts[i].kind, absent: parts[i].absent, batches: parts[i].batches, first: parts[i].first, n: parts[i].n}
+		switch p.kind {
+		case stage.Move: // before anything else of the piece, see complete
+			moved, err := a.completed(ctx, t, p)
+			if err != nil {
+				return err
+			}
+			waiting = append(waiting, moved...)
+			continue
+		case stage.Delete:
+			if err := a.remove(ctx, t, p); err != nil {
 				return err
 			}
 			continue
-		}
-		if p.kind == stage.Fresh {
+		case stage.Fresh:
 			p.kind = stage.Upsert // staged, and inserted row by row where the key is new
+		default:
 		}
-		for _, b := range p.batches {
-			waiting = append(waiting, part{kind: p.kind, absent: p.absent, batches: []*rows.Batch{b}, n: b.NumRows()})
-		}
+		waiting = append(waiting, p.split()...)
 	}
 	slices.SortStableFunc(waiting, func(x, y part) int { return compareSeq(x.batches[0].Seq(0), y.batches[0].Seq(0)) })
 	for len(waiting) > 0 {
@@ -45,12 +52,46 @@ func (a *apply) replay(ctx context.Context, t *target, parts []part) error {
 			clashed = append(clashed, rest...)
 		}
 		if count(clashed) == before {
+			if a.dead != nil {
+				return a.force(ctx, t, clashed)
+			}
 			if t.cascades {
 				return last
 			}
 			return a.reinsert(ctx, t, clashed)
 		}
 		waiting = clashed
+	}
+	return nil
+}
+
+// split makes a part of each batch.
+func (p part) split() []part {
+	all := make([]part, len(p.batches))
+	for i, b := range p.batches {
+		all[i] = part{kind: p.kind, absent: p.absent, batches: []*rows.Batch{b}, first: p.first[i : i+1], n: b.NumRows()}
+	}
+	return all
+}
+
+// cut is some rows of a part of one batch.
+func (p part) cut(from, to int) part {
+	return part{
+		kind: p.kind, absent: p.absent, batches: []*rows.Batch{p.batches[0].Slice(from, to)}, first: []int{p.first[0] + from}, n: to - from,
+	}
+}
+
+func (p part) halves() [2]part { return [2]part{p.cut(0, p.n/2), p.cut(p.n/2, p.n)} }
+
+// remove applies deletes.
+func (a *apply) remove(ctx context.Context, t *target, p part) error {
+	if a.dead == nil {
+		return a.part(ctx, t, &p)
+	}
+	for _, one := range p.split() {
+		if _, err := a.settle(ctx, t, one); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -76,19 +117,28 @@ func count(parts []part) int {
 // settle applies as many rows of a part as the constraints let in and returns the others with the violation they met. An
 // error without rows is another one and ends the commit.
 func (a *apply) settle(ctx context.Context, t *target, p part) ([]part, error) {
-	p.staging = ""
+	staged := p // of a move: with its staging table, which holds what is nowhere else
+	if p.kind != stage.Move {
+		staged.staging = ""
+	}
+	p = staged
 	err := a.savepoint(ctx, func() error { return a.part(ctx, t, &p) })
-	if !hasState(err, uniqueViolation) && !hasState(err, exclusionViolation) {
+	p = staged
+	if !clashes(err) && !a.buries(err) {
 		return nil, err
 	}
-	p.staging = ""
 	if p.n == 1 {
-		return []part{p}, err
+		if clashes(err) {
+			return []part{p}, err
+		}
+		return nil, a.bury(ctx, t, p, err)
 	}
-	b, half := p.batches[0], p.n/2
+	if p.kind == stage.Move {
+		return nil, err
+	}
 	var rest []part
-	for _, s := range []*rows.Batch{b.Slice(0, half), b.Slice(half, p.n)} {
-		clashed, err := a.settle(ctx, t, part{kind: p.kind, absent: p.absent, batches: []*rows.Batch{s}, n: s.NumRows()})
+	for _, half := range p.halves() {
+		clashed, err := a.settle(ctx, t, half)
 		if err != nil && len(clashed) == 0 {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
+	pkgsink "weir.dev/weir/pkg/sink"
 	"weir.dev/weir/services/weir/internal/control"
 	"weir.dev/weir/services/weir/internal/explain"
 )
@@ -41,6 +42,9 @@ func answers() map[string]reflect.Type {
 		"Grants":      reflect.TypeFor[[]grant](),
 		"Job":         reflect.TypeFor[described](),
 		"JobList":     reflect.TypeFor[[]job.Head](),
+		"Letter":      reflect.TypeFor[pkgsink.Letter](),
+		"LetterList":  reflect.TypeFor[[]control.Letter](),
+		"LettersDone": reflect.TypeFor[control.Touched](),
 		"Manifest":    reflect.TypeFor[epoch.Manifest](),
 		"Status":      reflect.TypeFor[control.Status](),
 		"StatusList":  reflect.TypeFor[[]control.Status](),

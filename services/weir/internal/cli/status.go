@@ -118,11 +118,18 @@ func showStatus(w io.Writer, st control.Status) {
 		}
 	}
 	for _, k := range st.Sinks {
-		fmt.Fprintf(w, "sink %s (%s, %s)\n", k.Name, k.Type, k.Mode)
+		fmt.Fprintf(w, "sink %s (%s, %s)%s\n", k.Name, k.Type, k.Mode, deadText(k.Dead, st.Job))
 	}
 	for _, line := range st.Why {
 		fmt.Fprintln(w, "why: "+line)
 	}
+}
+
+func deadText(n uint64, job string) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("  %d dead letters: weir dlq list %s", n, job)
 }
 
 // exact prints a value with a mark of its accuracy: "~" for best effort, a word where there is none.

@@ -75,6 +75,8 @@ type Sink struct {
 	Claimed *job.LedgerRow `json:"claimed,omitempty"`
 	// Waiting is why commits do not go through, and since when.
 	Waiting *job.Trouble `json:"waiting,omitempty"`
+	// Dead counts the dead letters that are there: rows set aside and neither replayed nor discarded.
+	Dead uint64 `json:"dead,omitempty"`
 }
 
 // Status reads everything about one job.
@@ -95,7 +97,14 @@ func (c *Client) Status(ctx context.Context, name string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
+	dead, err := c.conn.CountLetters(ctx, name)
+	if err != nil {
+		return Status{}, err
+	}
 	s := status(h, j, reports, waiting, time.Now().UTC())
+	for i := range s.Sinks {
+		s.Sinks[i].Dead = dead[s.Sinks[i].Name]
+	}
 	return s, nil
 }
 

@@ -1,0 +1,347 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/stage"
+)
+
+// dead are the rows that one commit leaves out because they have a letter.
+type dead struct {
+	letters   sink.DeadLetters
+	epoch     epoch.ID
+	positions map[string]position.Position
+	// stored are the letters that an earlier try has written. Their rows stay out even if the target would take them by
+	// now: a row is in one place.
+	stored map[rows.TableID]map[int]bool
+	// next is the index of a table's next row.
+	next map[rows.TableID]int
+	// late are rows that lack a row of another table, which may come with a later piece.
+	late []orphan
+	last bool // no piece comes any more
+
+	mode spec.Mode
+	// open are keys with letters of older epochs, own those of this one; newest is the last row of this commit that changes
+	// one of them. lines are what the register is told.
+	open, own open
+	newest    map[rows.TableID]map[string]int
+	lines     []line
+
+	// left counts rows with a letter of before, found those that got one now.
+	left, found uint64
+}
+
+// orphan is a row that waits for another.
+type orphan struct {
+	t    *target
+	p    part
+	keys []string
+	err  error
+}
+
+// newDead asks which letters the epoch has.
+func newDead(ctx context.Context, letters sink.DeadLetters, mode spec.Mode, known open, commit sink.Commit) (*dead, error) {
+	ids, err := letters.Stored(ctx, commit.Ref.Epoch)
+	if err != nil {
+		return nil, lettersError{err}
+	}
+	d := &dead{
+		letters: letters, epoch: commit.Ref.Epoch, positions: commit.Positions, mode: mode, open: known, own: make(open),
+		newest: make(map[rows.TableID]map[string]int),
+		stored: make(map[rows.TableID]map[int]bool), next: make(map[rows.TableID]int),
+	}
+	for _, id := range ids {
+		if d.stored[id.Table] == nil {
+			d.stored[id.Table] = make(map[int]bool)
+		}
+		d.stored[id.Table][id.Index] = true
+	}
+	return d, nil
+}
+
+// lettersError comes from where letters are kept, not from the target, and has its class already.
+type lettersError struct{ error }
+
+func (e lettersError) Unwrap() error { return e.error }
+
+// without numbers the rows of a batch and leaves out those that have a letter.
+func (d *dead) without(s *rows.Schema, b *rows.Batch) (batches []*rows.Batch, first []int) {
+	table := s.Table()
+	base, n := d.next[table], b.NumRows()
+	d.next[table] += n
+	stored := d.stored[table]
+	if len(stored) == 0 {
+		return []*rows.Batch{b}, []int{base}
+	}
+	from := 0
+	take := func(to int) {
+		if to > from {
+			batches, first = append(batches, b.Slice(from, to)), append(first, base+from)
+		}
+		from = to + 1
+	}
+	for i := range n {
+		if stored[base+i] {
+			take(i)
+			d.left++
+			d.lineOf(s, b, i, base+i)
+		}
+	}
+	take(n)
+	return batches, first
+}
+
+// Classes and states of errors that concern the row and nothing else.
+const (
+	dataException        = "22"
+	integrityViolation   = "23"
+	checkOptionViolation = "44"
+	raisedByTrigger      = "P0001"
+	limitExceeded        = "54000" // such as an index entry that is too long
+	foreignKeyViolation  = "23503"
+	restrictViolation    = "23001"
+)
+
+// poisonous reports whether an error means that the target cannot take a row for a reason of the row itself.
+func poisonous(err error) bool {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Class() == fault.Poison
+	}
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || len(pg.Code) < 2 {
+		return false
+	}
+	return pg.Code[:2] == dataException || pg.Code[:2] == integrityViolation || pg.Code[:2] == checkOptionViolation ||
+		pg.Code == raisedByTrigger || pg.Code == limitExceeded
+}
+
+// buries reports whether a row with this error becomes a dead letter.
+func (a *apply) buries(err error) bool { return a.dead != nil && err != nil && poisonous(err) }
+
+// bury puts the one row of a part aside: its letter is safe before the epoch is committed without it. A row that lacks one
+// of another table waits for the end of the epoch.
+func (a *apply) bury(ctx context.Context, t *target, p part, cause error) error {
+	d := a.dead
+	if (hasState(cause, foreignKeyViolation) || hasState(cause, restrictViolation)) && !d.last {
+		d.late = append(d.late, orphan{t, p, keysOf(t.schema, p.batches[0], 0), cause})
+		return nil
+	}
+	l, err := a.letter(ctx, t, p, cause)
+	if err != nil {
+		return err
+	}
+	if err := d.letters.Put(ctx, l); err != nil {
+		return lettersError{err}
+	}
+	d.found++
+	d.lineOf(t.schema, p.batches[0], 0, p.first[0])
+	return nil
+}
+
+// lacking puts the rows aside that mode append cannot keep.
+func (a *apply) lacking(ctx context.Context, t *target, l loaded) (loaded, error) {
+	whole := loaded{schema: l.schema}
+	for _, p := range l.parts {
+		for _, one := range p.split() {
+			b, from := one.batches[0], 0
+			for i := range b.NumRows() {
+				column, lacks := core.Lacks(b, i)
+				if !lacks {
+					continue
+				}
+				if i > from {
+					whole.add(p.kind, b.Slice(from, i), one.first[0]+from)
+				}
+				from = i + 1
+				cause := fault.New(fault.SinkPartialImage, a.c.at.sink+", table "+t.plain, "column "+column+" was not sent",
+					"table", string(t.schema.Table()))
+				if err := a.bury(ctx, t, one.cut(i, i+1), cause); err != nil {
+					return loaded{}, err
+				}
+			}
+			if from < b.NumRows() {
+				whole.add(p.kind, b.Slice(from, b.NumRows()), one.first[0]+from)
+			}
+		}
+	}
+	return whole, nil
+}
+
+// overtaken notes changes of keys that have letters, and gives a letter to each row that waits while a newer state of its key
+// is about to be applied: applied last, it would undo that.
+func (a *apply) overtaken(ctx context.Context, l loaded) error {
+	table := l.schema.Table()
+	if a.dead.mode != spec.Upsert {
+		return nil
+	}
+	waiting := make(map[string]bool)
+	for _, o := range a.dead.late {
+		if o.t.schema.Table() == table {
+			for _, key := range o.keys {
+				waiting[key] = true
+			}
+		}
+	}
+	if len(waiting) == 0 && len(a.dead.open[table]) == 0 && len(a.dead.own[table]) == 0 {
+		return nil
+	}
+	newer := make(map[string]bool)
+	for _, p := range l.parts {
+		for n, b := range p.batches {
+			for i := range b.NumRows() {
+				for _, key := range keysOf(l.schema, b, i) {
+					if a.dead.watches(table, key) || waiting[key] {
+						a.dead.touch(table, key, p.first[n]+i)
+					}
+					if waiting[key] {
+						newer[key] = true
+					}
+				}
+			}
+		}
+	}
+	kept := a.dead.late[:0]
+	for _, o := range a.dead.late {
+		if o.t.schema.Table() != table || !slices.ContainsFunc(o.keys, func(k string) bool { return newer[k] }) {
+			kept = append(kept, o)
+			continue
+		}
+		a.dead.last = true
+		err := a.bury(ctx, o.t, o.p, o.err)
+		a.dead.last = false
+		if err != nil {
+			return err
+		}
+	}
+	a.dead.late = kept
+	return nil
+}
+
+// settled is the end of a commit with dead letters: rows that waited for others are tried again for as long as that helps,
+// and constraints that wait for COMMIT are asked now. Nothing may be left that only COMMIT would find.
+func (a *apply) settled(ctx context.Context) error {
+	d := a.dead
+	for len(d.late) > 0 && !d.last {
+		late := d.late
+		d.late = nil
+		for _, o := range late {
+			if _, err := a.settle(ctx, o.t, o.p); err != nil {
+				return err
+			}
+		}
+		if len(d.late) == len(late) {
+			d.last = true
+		}
+	}
+	for _, o := range d.late {
+		if err := a.bury(ctx, o.t, o.p, o.err); err != nil {
+			return err
+		}
+	}
+	if a.strict {
+		return nil
+	}
+	_, err := a.s.Exec(ctx, "SET CONSTRAINTS ALL IMMEDIATE")
+	if poisonous(err) {
+		return deferredError{err}
+	}
+	return err
+}
+
+// deferredError is a violation that showed at the end of a transaction, so that nobody knows the row.
+type deferredError struct{ error }
+
+func (e deferredError) Unwrap() error { return e.error }
+
+// singles is how many rows that moved are staged one by one, so that each can be told from the others.
+const singles = 64
+
+// completed stages moves and completes them; those whose old row is missing are buried. It reads the target only.
+func (a *apply) completed(ctx context.Context, t *target, p part) ([]part, error) {
+	var whole []part
+	for _, batch := range p.split() {
+		todo := []part{batch}
+		if p.n <= singles {
+			todo = todo[:0]
+			for i := range batch.n {
+				todo = append(todo, batch.cut(i, i+1))
+			}
+		}
+		for len(todo) > 0 {
+			one := todo[0]
+			todo = todo[1:]
+			err := a.savepoint(ctx, func() error { return a.complete(ctx, t, &one) })
+			switch {
+			case err == nil:
+				whole = append(whole, one)
+			case !a.buries(err):
+				return nil, err
+			case one.n > 1:
+				one.staging = ""
+				halves := one.halves()
+				todo = append(halves[:], todo...)
+			default:
+				if err := a.bury(ctx, t, one, err); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return whole, nil
+}
+
+var errLost = errors.New("rows that no order lets in")
+
+// force applies rows that clash in any order: their old states are taken out first, which breaks any ring of unique
+// values, and what even then has no place is buried with its old state left as it is.
+func (a *apply) force(ctx context.Context, t *target, clashed []part) error {
+	for len(clashed) > 0 {
+		lost := make(map[int]error)
+		err := a.savepoint(ctx, func() error {
+			clear(lost)
+			for _, p := range clashed {
+				if p.kind == stage.Upsert && !t.cascades {
+					if err := a.part(ctx, t, &part{kind: stage.Delete, batches: p.batches, n: p.n}); err != nil {
+						return err
+					}
+				}
+			}
+			for i, p := range clashed {
+				err := a.savepoint(ctx, func() error { return a.part(ctx, t, &p) })
+				if a.buries(err) {
+					lost[i] = err
+				} else if err != nil {
+					return err
+				}
+			}
+			if len(lost) > 0 {
+				return errLost
+			}
+			return nil
+		})
+		if !errors.Is(err, errLost) {
+			return err
+		}
+		kept := make([]part, 0, len(clashed))
+		for i, p := range clashed {
+			if lost[i] == nil {
+				kept = append(kept, p)
+			} else if err := a.bury(ctx, t, p, lost[i]); err != nil {
+				return err
+			}
+		}
+		clashed = kept
+	}
+	return nil
+}
