@@ -23,6 +23,8 @@
 //	                     at last Outbox, each message by Output.Tell
 //	Reader.Snapshot      Share.State with the log's own state; Config.Restore is not used: the enumerator hands out anew
 //
+// The cuts of both name the objects of their Spools, so that they are kept.
+//
 // A drain ends behind the snapshot: the enumerator is drained when Lifecycle is Incremental, or Ended in mode Only; the reader
 // of the log when its filter is Done and its position has reached the end that was fixed; any other reader when it was asked
 // to, or its Share has Ended, and it has nothing open. It is polled on, and may get more to do.

@@ -63,7 +63,7 @@ func TestTenThousandHistories(t *testing.T) {
 	}
 	wg.Wait()
 	for what, least := range map[string]int{
-		"crashes": 10_000, "pauses": 1000, "located": 500, "again": 100, "changes": 100_000,
+		"crashes": 10_000, "pauses": 1000, "located": 500, "again": 100, "changes": 100_000, "resumed": 100,
 		fmt.Sprint("verdict ", Drop): 10_000, fmt.Sprint("verdict ", Emit): 10_000,
 	} {
 		if stats[what] < least {
@@ -78,7 +78,7 @@ func TestPlantedFaultsShow(t *testing.T) {
 	t.Parallel()
 	for _, m := range []mutant{
 		flippedMark, logOrder, earlyPass, noSettle, noCover, wholeMove, lostReports, exclusiveBound, noBackfill, truncatedAlike,
-		droppedTail, forgottenOrdinal,
+		droppedTail, forgottenOrdinal, unnamedSpools,
 	} {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
 package cdc
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,6 +80,7 @@ const (
 	truncatedAlike   mutant = "a truncate between two chunks is emitted and nothing read again"
 	droppedTail      mutant = "the rest of a chunk that ended early is not read"
 	forgottenOrdinal mutant = "a restart inside a transaction begins it anew"
+	unnamedSpools    mutant = "an epoch does not name the spools that the enumerator has not handed out"
 )
 
 // event is what the log tells of a change.
@@ -160,6 +162,7 @@ type saved struct {
 	epoch epoch.ID
 	state State
 	parts [][]byte
+	named [][]byte // spools whose objects are kept
 	sink  sinkTables
 }
 
@@ -249,6 +252,12 @@ func (w *world) begin() error {
 		}
 		w.a.Tables(w.tables)
 		w.sink = w.durable.sink.clone()
+		for _, spool := range w.a.Spools() {
+			w.stats["resumed"]++
+			if !slices.ContainsFunc(w.durable.named, func(n []byte) bool { return bytes.Equal(n, spool) }) {
+				return fmt.Errorf("spool %x goes on, but epoch %s did not name it: its objects may be gone", spool, w.durable.epoch)
+			}
+		}
 	}
 	w.readers, w.up, w.asks, w.settles, w.flight, w.commits = nil, nil, nil, nil, nil, nil
 	w.down, w.out, w.aligned = make([][]letter, n), make([][]letter, n), make([]bool, n)
@@ -350,7 +359,10 @@ func (w *world) barrier() {
 		return
 	}
 	w.epoch++
-	w.flight = &saved{epoch: w.epoch, state: w.a.Snapshot(w.epoch), parts: make([][]byte, len(w.readers))}
+	w.flight = &saved{epoch: w.epoch, state: w.a.Snapshot(w.epoch), parts: make([][]byte, len(w.readers)), named: w.a.Spools()}
+	if w.mutant == unnamedSpools {
+		w.flight.named = nil
+	}
 	for i := range w.down {
 		w.down[i] = append(w.down[i], letter{barrier: w.epoch})
 	}
@@ -376,6 +388,7 @@ func (w *world) deliver() error {
 		return w.readers[i].share.Receive(l.payload)
 	}
 	w.flight.parts[i] = w.readers[i].state()
+	w.flight.named = append(w.flight.named, w.readers[i].share.Spools()...)
 	w.out[i] = append(w.out[i], letter{barrier: l.barrier})
 	return nil
 }
