@@ -111,7 +111,7 @@ func showStatus(w io.Writer, st control.Status) {
 	for _, src := range st.Sources {
 		fmt.Fprintf(w, "source %s (%s)  %s\n", src.Name, src.Type, src.Lifecycle)
 		for _, r := range src.Readers {
-			row(w, "  "+r.Subtask, "rows "+exact(r.Rows), "at "+exact(r.Consumed), "head "+headText(r.Head), "log kept "+bytesText(r.RetainedBytes), "report "+r.Age.Round(time.Millisecond).String()+" old")
+			row(w, "  "+r.Subtask, "rows "+exact(r.Rows), "at "+exact(r.Consumed), "head "+headText(r.Head), "log kept "+bytesText(r.RetainedBytes), ageText(r.Age))
 		}
 		for _, t := range src.Tables {
 			row(w, "    "+t.Name, string(t.Lifecycle), "rows "+exact(t.Rows), t.Note)
@@ -130,6 +130,15 @@ func deadText(n uint64, job string) string {
 		return ""
 	}
 	return fmt.Sprintf("  %d dead letters: weir dlq list %s", n, job)
+}
+
+// ageText is the age of a report. It is made by the clocks of two hosts, so that less than nothing is not an age.
+func ageText(age time.Duration) string {
+	age = age.Round(time.Millisecond)
+	if age < 0 {
+		return "report by a clock that is " + (-age).String() + " ahead of this one"
+	}
+	return "report " + age.String() + " old"
 }
 
 // exact prints a value with a mark of its accuracy: "~" for best effort, a word where there is none.

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/pkg/report"
+	"weir.dev/weir/services/weir/internal/control"
+)
+
+// O50: skew is shown as skew, and what is not known as unavailable; neither becomes a number.
+func TestStatusShowsNoTimeThatIsNone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		age  time.Duration
+		want string
+	}{
+		"fresh":                       {1200 * time.Millisecond, "report 1.2s old"},
+		"at once":                     {0, "report 0s old"},
+		"the node's clock is ahead":   {-5 * time.Second, "report by a clock that is 5s ahead of this one"},
+		"ahead by less than is shown": {-time.Microsecond, "report 0s old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			showStatus(&out, control.Status{Sources: []control.Source{{
+				Name: "db", Readers: []control.Reader{{Subtask: "db-0", Age: c.age, Reader: report.Reader{Lifecycle: report.Snapshot}}},
+			}}})
+			text := out.String()
+			if !strings.Contains(text, c.want) || strings.Contains(text, "-5s") || strings.Contains(text, "1970") {
+				t.Errorf("%q is not in\n%s", c.want, text)
+			}
+			for _, unknown := range []string{"rows unavailable", "at unavailable", "head unavailable", "log kept unavailable"} {
+				if !strings.Contains(text, unknown) {
+					t.Errorf("%q is not in\n%s", unknown, text)
+				}
+			}
+		})
+	}
+}
