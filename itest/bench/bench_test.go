@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 )
 
 var (
-	full = flag.Bool("full", false, "measure longer: five runs of each kind, a minute of latency")
-	rows = flag.Int("rows", 1_000_000, "rows of the log; fewer are for trying the benchmark out")
+	snapshotRows = flag.Int("snapshot-rows", 10_000_000, "rows of the table that is copied; fewer are for trying the benchmark out")
+	full         = flag.Bool("full", false, "measure longer: five runs of each kind, a minute of latency")
+	rows         = flag.Int("rows", 1_000_000, "rows of the log; fewer are for trying the benchmark out")
 )
 
 // TestMeasures runs every figure once with next to no rows, so that the benchmark works when it is wanted.
@@ -21,6 +23,40 @@ func TestMeasures(t *testing.T) {
 	r := bench.Run(t, bench.Config{Rows: 5000, Runs: 1, MemoryRows: 10_000, Epochs: 5, LatencyFor: 2 * time.Second})
 	if len(r.Figures) != 9 {
 		t.Errorf("%d figures, want 9:\n%s", len(r.Figures), r.Markdown())
+	}
+}
+
+// TestSnapshotMeasures is the same for the copy.
+func TestSnapshotMeasures(t *testing.T) {
+	r := bench.Snapshot(t, bench.SnapshotConfig{Rows: 20_000, Runs: 1})
+	if text := r.Markdown(); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") || strings.Count(text, "rows/s") != 4 {
+		t.Error(text)
+	}
+}
+
+// BenchmarkSnapshot is `make bench-snapshot`: it writes docs/bench/snapshot.md.
+func BenchmarkSnapshot(b *testing.B) {
+	for b.Loop() {
+		r := bench.Snapshot(b, bench.SnapshotConfig{Rows: *snapshotRows, Runs: 3})
+		if *snapshotRows >= 10_000_000 {
+			write(b, "snapshot.md", r.Markdown())
+		}
+	}
+}
+
+// write replaces a page of docs/bench.
+func write(b *testing.B, name, text string) {
+	b.Helper()
+	root, err := harness.RepoRoot()
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := filepath.Join(root, "docs", "bench")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		b.Fatal(err)
 	}
 }
 
@@ -32,19 +68,8 @@ func BenchmarkEndToEnd(b *testing.B) {
 	}
 	for b.Loop() {
 		r := bench.Run(b, cfg)
-		root, err := harness.RepoRoot()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if *rows < 1_000_000 {
-			continue // not what the document is about
-		}
-		dir := filepath.Join(root, "docs", "bench")
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			b.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "end-to-end.md"), []byte(r.Markdown()), 0o644); err != nil {
-			b.Fatal(err)
+		if *rows >= 1_000_000 { // fewer are not what the document is about
+			write(b, "end-to-end.md", r.Markdown())
 		}
 	}
 }

@@ -15,16 +15,22 @@ type product struct {
 	*mesh.Mesh
 	*mesh.Records
 
-	s   *stand
-	job string
+	s     *stand
+	job   string
+	began time.Time // just before the job was submitted
 }
 
-// jobSpec is a job over one table. sink is the sink's part, indented by four.
-func jobSpec(name, table, interval, slot, sink string) string {
+// followed is a source's part of a job that only follows the log, by a slot of its own or by the one that is given.
+func followed(slot string) string {
 	source := "snapshot: {mode: never}"
 	if slot != "" {
 		source += "\n    slot: " + slot + "\n    publication: bench"
 	}
+	return source
+}
+
+// jobSpec is a job over one table. source and sink are their parts, indented by four.
+func jobSpec(name, table, interval, source, sink string) string {
 	return fmt.Sprintf(`apiVersion: weir/v1
 job: %s
 epoch: {interval: %s}
@@ -50,12 +56,20 @@ func (s *stand) start(interval, slot, database, sink string) *product {
 
 func (s *stand) startOn(table, interval, slot, database, sink string) *product {
 	s.Helper()
+	return s.submit(table, interval, followed(slot), database, sink)
+}
+
+// submit runs the product with a job over a table.
+func (s *stand) submit(table, interval, source, database, sink string) *product {
+	s.Helper()
 	s.counter++
 	p := &product{s: s, job: fmt.Sprintf("run-%d", s.counter)}
 	env := []string{"SOURCE_URL=" + s.source.URL("postgres"), "TARGET_URL=" + s.target.URL(database)}
 	p.Mesh = mesh.Up(s, env)
 	p.Records = p.Mesh.Records(s)
-	p.Must(s, "job", "submit", p.File(s, p.job+".yaml", jobSpec(p.job, table, interval, slot, sink)))
+	file := p.File(s, p.job+".yaml", jobSpec(p.job, table, interval, source, sink))
+	p.began = time.Now()
+	p.Must(s, "job", "submit", file)
 	return p
 }
 
