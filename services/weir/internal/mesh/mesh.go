@@ -20,6 +20,7 @@ import (
 
 	"weir.dev/weir/pkg/app"
 	"weir.dev/weir/pkg/fault"
+	cdcmysql "weir.dev/weir/services/cdc-mysql"
 	cdcpostgres "weir.dev/weir/services/cdc-postgres"
 	"weir.dev/weir/services/coordinator"
 	"weir.dev/weir/services/sink"
@@ -45,6 +46,7 @@ func service[C any](name string, defaults C, run app.Run[C]) role {
 func roles() []role {
 	return []role{
 		service("coordinator", coordinator.Default(), coordinator.Run),
+		service("cdc-mysql", cdcmysql.Default(), cdcmysql.Run),
 		service("cdc-postgres", cdcpostgres.Default(), cdcpostgres.Run),
 		service("sink", sink.Default(), sink.Run),
 	}

@@ -1,0 +1,231 @@
+package halves
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/report"
+	"weir.dev/weir/pkg/source"
+)
+
+// The kinds of messages to readers: their first byte.
+const (
+	TellSource = 's' // what is read, in the source's own form
+	TellCopy   = 'c' // a message of the copy
+	TellOver   = 'o' // no chunk will follow
+)
+
+// EnumeratorConfig is what an enumerator is made of.
+type EnumeratorConfig struct {
+	// Connector is how reports call the source.
+	Connector string
+	Assigner  *cdc.Assigner
+	Readers   int
+	// Only ends the source with its copy.
+	Only bool
+	// Introduction is told to every reader before anything else, as TellSource.
+	Introduction []byte
+	// State makes the enumerator's state of that of the copy.
+	State   func(copied []byte) []byte
+	Planner Planner
+	// Watch looks after the server until ctx ends; an error ends the enumerator. Outside, if set, are tables that match and are not
+	// captured, with the reason.
+	Watch   func(ctx context.Context) error
+	Outside func() []report.Table
+	Logger  *slog.Logger
+}
+
+// Enumerator is the copy's assigner with hands.
+type Enumerator struct {
+	cfg      EnumeratorConfig
+	asking   bool // for an epoch, that the copy waits for
+	told     bool // what is read
+	over     bool // and that no chunk follows
+	desk     *desk
+	draining atomic.Bool
+	drained  chan struct{} // holds a token when a drain was asked for
+	failed   chan error    // holds why Watch has ended
+	latest   atomic.Pointer[report.Enumerator]
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+}
+
+var _ source.Enumerator = (*Enumerator)(nil)
+
+// StartEnumerator starts the enumerator's goroutines; Close ends them.
+func StartEnumerator(ctx context.Context, cfg EnumeratorConfig) *Enumerator {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	e := &Enumerator{
+		cfg: cfg, desk: newDesk(cfg.Planner, cfg.Logger), drained: make(chan struct{}, 1), failed: make(chan error, 1), cancel: cancel,
+	}
+	e.publish()
+	e.done.Go(func() { e.desk.run(ctx) })
+	e.done.Go(func() {
+		if err := cfg.Watch(ctx); err != nil && ctx.Err() == nil {
+			e.failed <- err
+		}
+	})
+	return e
+}
+
+// Poll does what the copy wants done, then waits for answers.
+func (e *Enumerator) Poll(ctx context.Context, out source.Directory, wake <-chan struct{}) (source.Status, error) {
+	if err := e.introduce(ctx, out); err != nil {
+		return source.Status{}, err
+	}
+	for {
+		if err := e.act(ctx, out); err != nil {
+			return source.Status{}, err
+		}
+		if e.cfg.Assigner.Waits() && !e.asking {
+			e.asking = true
+			return e.status(), nil
+		}
+		select {
+		case <-wake:
+			return e.status(), nil
+		case <-e.desk.news:
+			answers, err := e.desk.take()
+			for _, a := range answers {
+				if err == nil {
+					err = a(e.cfg.Assigner)
+				}
+			}
+			if err != nil {
+				return source.Status{}, err
+			}
+		case err := <-e.failed:
+			return source.Status{}, err
+		case <-e.drained:
+			if err := e.act(ctx, out); err != nil {
+				return source.Status{}, err
+			}
+			return e.status(), nil
+		case <-ctx.Done():
+			return source.Status{}, context.Cause(ctx)
+		}
+	}
+}
+
+func (e *Enumerator) broadcast(ctx context.Context, out source.Directory, what string, message []byte) error {
+	for i := range e.cfg.Readers {
+		if err := out.Tell(ctx, i, message); err != nil {
+			return fmt.Errorf("tell reader %d %s: %w", i, what, err)
+		}
+	}
+	return nil
+}
+
+// introduce tells every reader once what is read.
+func (e *Enumerator) introduce(ctx context.Context, out source.Directory) error {
+	if e.told {
+		return nil
+	}
+	e.told = true
+	return e.broadcast(ctx, out, "what is read", append([]byte{TellSource}, e.cfg.Introduction...))
+}
+
+// act does the assigner's effects.
+func (e *Enumerator) act(ctx context.Context, out source.Directory) error {
+	for _, effect := range e.cfg.Assigner.Effects() {
+		t, ok := effect.(cdc.Tell)
+		if !ok {
+			e.desk.ask(effect)
+			continue
+		}
+		if err := out.Tell(ctx, t.Reader, append([]byte{TellCopy}, t.Payload...)); err != nil {
+			return fmt.Errorf("tell reader %d of the copy: %w", t.Reader, err)
+		}
+	}
+	// A source that comes to its end has no more chunks to give once every one is read.
+	if !e.over && (e.draining.Load() || e.cfg.Only) && e.cfg.Assigner.Lifecycle() != cdc.Snapshot {
+		e.over = true
+		if err := e.broadcast(ctx, out, "that the copy is over", []byte{TellOver}); err != nil {
+			return err
+		}
+	}
+	e.publish()
+	return nil
+}
+
+func (e *Enumerator) status() source.Status {
+	s := source.Status{Input: e.asking, Drained: e.over}
+	if e.cfg.Only {
+		s.Drained = e.cfg.Assigner.Ended()
+	}
+	return s
+}
+
+// Snapshot returns the source's state with that of the copy in it.
+func (e *Enumerator) Snapshot(n epoch.ID) (source.Cut, error) {
+	e.asking = false
+	return source.Cut{State: e.cfg.State(e.cfg.Assigner.Snapshot(n).Inline())}, nil
+}
+
+// Receive takes a reader's message about the copy.
+func (e *Enumerator) Receive(reader int, payload []byte) error {
+	return e.cfg.Assigner.Receive(reader, payload)
+}
+
+// Confirm lets the log follow chunks whose rows are committed. The log itself is confirmed by its reader.
+func (e *Enumerator) Confirm(n epoch.ID, _ source.Cut) { e.cfg.Assigner.Committed(n) }
+
+// Durable does nothing: what is made outside the bus is named by the state.
+func (e *Enumerator) Durable(epoch.ID) {}
+
+// Drain lets a copy under way end; the log has no end of its own.
+func (e *Enumerator) Drain(context.Context) error {
+	e.draining.Store(true)
+	token(e.drained)
+	return nil
+}
+
+// publish makes the present state what Report returns.
+func (e *Enumerator) publish() {
+	c := e.cfg.Assigner.Counts()
+	r := &report.Enumerator{
+		Connector: e.cfg.Connector, Assignment: "COMPLETED",
+		Assigned: report.ExactOf(c.Assigned), Completed: report.ExactOf(c.Completed), Running: report.ExactOf(c.Running),
+		PreparedUnsent: report.ExactOf(c.Prepared), TablesNotChunked: report.ExactOf(c.Unsplit),
+	}
+	switch {
+	case e.cfg.Assigner.Lifecycle() == cdc.Snapshot:
+		r.Assignment = "ASSIGNING"
+	case c.Completed == 0:
+		r.Assignment = "NOT_APPLICABLE"
+	}
+	for _, t := range e.cfg.Assigner.Progress() {
+		r.Tables = append(r.Tables, report.Table{Name: t.Name, Lifecycle: report.Lifecycle(t.Lifecycle.String()), Rows: report.ExactOf(t.Rows)})
+	}
+	e.latest.Store(r)
+}
+
+// Report returns what is captured and what is not.
+func (e *Enumerator) Report() report.Enumerator {
+	r := *e.latest.Load()
+	r.Tables = slices.Clip(r.Tables)
+	if e.cfg.Outside != nil {
+		r.Tables = append(r.Tables, e.cfg.Outside()...)
+	}
+	return r
+}
+
+// Close ends the goroutines.
+func (e *Enumerator) Close() error {
+	e.cancel()
+	e.done.Wait()
+	return nil
+}
+
+func token(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,473 @@
+package cdcmysql
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/mycodec"
+	"weir.dev/weir/pkg/telemetry"
+	"weir.dev/weir/services/cdc-mysql/internal/catalog"
+	"weir.dev/weir/services/cdc-mysql/internal/core"
+	"weir.dev/weir/services/cdc-mysql/internal/server"
+)
+
+const (
+	// copyTries bounds how often a chunk is read again when a connection breaks; nothing of it has been emitted.
+	copyTries = 5
+	copyPause = 200 * time.Millisecond
+	// wholeTries bounds the search for a moment in which nobody writes to a table that is read as a whole.
+	wholeTries = 200
+	// wholeBytes bounds such a table, which is held in memory.
+	wholeBytes = 256 << 20
+	// followerIdle is after how long without a chunk the copier's own log is given up.
+	followerIdle = 3 * time.Second
+)
+
+// copier reads chunks, one after the other, for a reader that emits them. It runs SQL, so the reader's loop does not.
+//
+// A chunk is exact although commits become visible in another order than they are logged, and later:
+//
+//	w0      a point of the follower, behind which changes of the table are kept
+//	        wait until the server has executed w0: all that was logged before it is visible
+//	        open a snapshot
+//	p1      where the server's log is now: all that the snapshot sees was logged before it, since that comes first
+//	w1 ≥ p1 a point of the follower; the mark
+//	rows    those of the snapshot, with the last change of each key between w0 and w1 in its place
+//
+// Whether the snapshot had seen a change between w0 and w1 or not, its row is then that of w1, as all others are.
+type copier struct {
+	*opened
+	source *enumeratorState
+	tables map[cdc.TableID]*capturedTable
+	work   chan cdc.Work
+	tell   chan cdc.TableID // how the table is read, without reading it
+	done   chan *copied
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
+
+	sql      sql
+	facts    *server.Facts
+	follower *follower
+	lives    int // followers so far
+	plans    map[cdc.TableID]*scanPlan
+}
+
+// copied is a chunk in memory, with its mark.
+type copied struct {
+	cdc.Work
+
+	plan  *scanPlan
+	data  []byte // rows in text form: per cell its length plus one, 0 for null, and its bytes
+	count uint64 // of them
+	later [][][]byte
+	mark  []byte
+	bare  bool    // nothing was to be read
+	cut   cdc.Key // where the reader has to stop short of the chunk's end; nil when it was read whole
+	err   error
+}
+
+func (c *copied) rows() uint64 { return c.count + uint64(len(c.later)) }
+
+func startCopier(o *opened, source *enumeratorState) *copier {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &copier{
+		opened: o, source: source, tables: byID(source.Tables), cancel: cancel, sql: sql{target: o.target},
+		work: make(chan cdc.Work, 1), tell: make(chan cdc.TableID, 1), done: make(chan *copied, 1), plans: make(map[cdc.TableID]*scanPlan),
+	}
+	c.ended.Go(func() { c.run(ctx) })
+	return c
+}
+
+func (c *copier) close() {
+	c.cancel()
+	c.ended.Wait()
+}
+
+func (c *copier) run(ctx context.Context) {
+	defer c.drop()
+	for {
+		var got *copied
+		var idle <-chan time.Time
+		if c.follower != nil {
+			idle = time.After(followerIdle)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-idle:
+			c.drop()
+			continue
+		case w := <-c.work:
+			got = c.patiently(ctx, w, c.read)
+		case id := <-c.tell:
+			got = c.patiently(ctx, cdc.Work{Chunk: cdc.Chunk{ChunkID: cdc.ChunkID{Table: id}}}, c.describe)
+		}
+		select {
+		case c.done <- got:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// drop closes the connections.
+func (c *copier) drop() {
+	c.sql.close()
+	c.follower.close()
+	c.follower = nil
+}
+
+// patiently reads a chunk, over new connections when the old ones break.
+func (c *copier) patiently(ctx context.Context, w cdc.Work, read func(context.Context, cdc.Work) (*copied, error)) *copied {
+	pause := copyPause
+	for try := 1; ; try++ {
+		got, err := read(ctx, w)
+		if err == nil {
+			return got
+		}
+		c.drop()
+		if try == copyTries || ctx.Err() != nil || fault.ClassOf(err) != fault.Transient {
+			return &copied{Work: w, err: fmt.Errorf("copy chunk %s: %w", w.ChunkID, err)}
+		}
+		c.cfg.Logger.WarnContext(ctx, "chunk is read again", slog.String("chunk", w.String()), telemetry.Err(err))
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+			pause *= 2
+		}
+	}
+}
+
+// describe finds out how the table of a chunk is read.
+func (c *copier) describe(ctx context.Context, w cdc.Work) (*copied, error) {
+	plan, err := c.plan(ctx, w.Table)
+	return &copied{Work: w, plan: plan, bare: true}, err
+}
+
+// plan finds how a table is read; it is bound for reading once.
+func (c *copier) plan(ctx context.Context, id cdc.TableID) (*scanPlan, error) {
+	if p := c.plans[id]; p != nil {
+		return p, nil
+	}
+	t := c.tables[id]
+	if t == nil {
+		return nil, fmt.Errorf("table %d is not captured: %w", id, fault.Bug)
+	}
+	p, err := bindScan(ctx, &c.sql, t, c.where)
+	if err != nil {
+		return nil, err
+	}
+	if p.Schema().Fingerprint().String() != t.Fingerprint {
+		return nil, columnsChanged(c.where, t)
+	}
+	c.plans[id] = p
+	return p, nil
+}
+
+// follow starts the copier's own log where there is none.
+func (c *copier) follow(ctx context.Context) error {
+	if c.follower != nil {
+		return nil
+	}
+	session, err := c.sql.open(ctx)
+	if err != nil {
+		return err
+	}
+	from := core.Point{Family: c.source.Start.Family}
+	if from.GTIDs, err = session.Executed(ctx); err != nil {
+		return err
+	}
+	if c.facts, err = session.Facts(ctx); err != nil {
+		return err
+	}
+	at, err := session.Status(ctx, c.facts)
+	if err != nil {
+		return err
+	}
+	c.lives++
+	if c.follower, err = follow(ctx, c.target, c.replicaID(fmt.Sprintf("copy %d", c.lives)), c.source, from); err != nil {
+		return err
+	}
+	return c.follower.await(ctx, at)
+}
+
+// errFull ends a statement whose rows have become too many bytes.
+var errFull = errors.New("chunk is full")
+
+// read reads a chunk and its mark.
+func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
+	plan, err := c.plan(ctx, w.Table)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.follow(ctx); err != nil {
+		return nil, err
+	}
+	got := &copied{Work: w, plan: plan}
+	mark, steps, err := c.snapshot(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	defer c.follower.end()
+	if got.mark, err = core.NewMark(mark).Encode(); err != nil {
+		return nil, err
+	}
+	changes, err := plan.changed(steps, c.where)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.scan(ctx, got, changes); err != nil {
+		return nil, err
+	}
+	now := &catalog.Table{Name: plan.captured.Name}
+	session, err := c.sql.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := catalog.Describe(ctx, session, []*catalog.Table{now}); err != nil {
+		return nil, err
+	}
+	if now.Signature() != plan.captured.Signature {
+		return nil, columnsChanged(c.where, plan.captured)
+	}
+	return got, c.merge(ctx, got, changes)
+}
+
+// snapshot opens a snapshot and returns its mark, and the changes of the table that it may or may not see. For a table that is
+// read as a whole there are none: which of its rows a change means cannot be told.
+func (c *copier) snapshot(ctx context.Context, plan *scanPlan) (core.Point, []step, error) {
+	session, err := c.sql.open(ctx)
+	if err != nil {
+		return core.Point{}, nil, err
+	}
+	for range wholeTries {
+		from, err := c.follower.begin(ctx, plan.captured)
+		if err != nil {
+			return core.Point{}, nil, err
+		}
+		if err := session.AwaitExecuted(ctx, from.GTIDs); err != nil {
+			return core.Point{}, nil, err
+		}
+		if err := session.Exec(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
+			return core.Point{}, nil, err
+		}
+		at, err := session.Status(ctx, c.facts)
+		if err != nil {
+			return core.Point{}, nil, err
+		}
+		if err := c.follower.await(ctx, at); err != nil {
+			return core.Point{}, nil, err
+		}
+		mark, steps := c.follower.window()
+		again := plan.captured.Whole && len(steps) > 0
+		for _, s := range steps {
+			again = again || (s.kind == stepTruncate && slices.ContainsFunc(s.tables, func(t *capturedTable) bool { return t.ID == plan.captured.ID }))
+		}
+		if !again {
+			return mark, steps, nil
+		}
+		if err := session.Exec(ctx, "ROLLBACK"); err != nil {
+			return core.Point{}, nil, err
+		}
+	}
+	return core.Point{}, nil, fault.New(fault.MYKeylessBusy, c.where, fmt.Sprintf("table %s was written to in every moment that was tried", plan.name),
+		"table", plan.name.String())
+}
+
+// changes are the last changes of keys: a row in the log's form, or nil where the row was deleted.
+type changes struct {
+	last  map[string][][]byte
+	order []string
+	keys  map[string]cdc.Key
+}
+
+// changed collects the changes of the plan's table.
+func (p *scanPlan) changed(steps []step, where string) (*changes, error) {
+	c := &changes{last: make(map[string][][]byte), keys: make(map[string]cdc.Key)}
+	put := func(d *described, row [][]byte, gone bool) error {
+		key, err := d.keyOf(nil, row, mycodec.Log)
+		if err != nil {
+			return fault.Wrap(err, fault.MYDecode, where, err.Error())
+		}
+		name := keyName(key)
+		if _, ok := c.last[name]; !ok {
+			c.order, c.keys[name] = append(c.order, name), key
+		}
+		c.last[name] = nil
+		if !gone {
+			c.last[name] = slices.Clone(row)
+		}
+		return nil
+	}
+	for _, s := range steps {
+		if s.kind != stepRows {
+			continue
+		}
+		if s.table.err != nil {
+			return nil, s.table.err
+		}
+		if !slices.Equal(s.table.columns, p.columns) {
+			return nil, columnsChanged(where, p.captured)
+		}
+		row := make([][]byte, len(p.columns))
+		for at, image := 0, s.image; len(image) > 0; at++ {
+			var ok bool
+			if image, ok = s.table.cells(image, row); !ok {
+				return nil, fault.New(fault.MYDecode, where, fmt.Sprintf("table %s: a row that is not as long as its cells", p.name))
+			}
+			if err := put(s.table, row, s.change == deleted || (s.change == updated && at%2 == 0)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return c, nil
+}
+
+func keyName(key cdc.Key) string {
+	var b []byte
+	for _, cell := range key {
+		b = append(binary.AppendUvarint(b, uint64(len(cell))), cell...)
+	}
+	return string(b)
+}
+
+// scan reads the rows of a chunk in the snapshot that is open, without those that have changed.
+func (c *copier) scan(ctx context.Context, got *copied, changed *changes) error {
+	session, err := c.sql.open(ctx)
+	if err != nil {
+		return err
+	}
+	p := got.plan
+	where, err := p.within(got.Low, got.High)
+	if err != nil {
+		return err
+	}
+	limit, order := cdc.DefaultChunkBytes, ""
+	if p.captured.Whole {
+		limit = wholeBytes
+	} else {
+		order = " ORDER BY " + strings.Join(p.keyColumns(), ", ")
+	}
+	key := make(cdc.Key, len(p.key))
+	err = session.Query(ctx, "SELECT "+p.list()+" FROM "+p.captured.Quoted()+where+order, func(cells [][]byte) error {
+		full := len(got.data) > limit && got.count > 0
+		if full || len(changed.last) > 0 {
+			if key, err = p.keyOf(key, cells, mycodec.Text); err != nil {
+				return fault.Wrap(err, fault.MYDecode, c.where, err.Error())
+			}
+		}
+		if full {
+			got.cut = key.Clone()
+			return errFull
+		}
+		if len(changed.last) > 0 {
+			if _, ok := changed.last[keyName(key)]; ok {
+				return nil
+			}
+		}
+		got.count++
+		got.data = appendRow(got.data, cells)
+		return nil
+	})
+	switch {
+	case errors.Is(err, errFull) && p.captured.Whole:
+		return fault.New(fault.MYKeylessBusy, c.where, fmt.Sprintf("table %s has more than %d MiB", p.name, wholeBytes>>20), "table", p.name.String())
+	case errors.Is(err, errFull):
+		c.sql.close() // the statement cannot be ended otherwise
+		return nil
+	case err != nil:
+		return err
+	}
+	return session.Exec(ctx, "COMMIT")
+}
+
+// merge puts the changed rows into the chunk that their keys belong to.
+func (c *copier) merge(ctx context.Context, got *copied, changed *changes) error {
+	var names []string
+	var keys []cdc.Key
+	for _, name := range changed.order {
+		if changed.last[name] != nil {
+			names, keys = append(names, name), append(keys, changed.keys[name])
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	low, high := got.Low, got.High
+	if got.cut != nil {
+		high = got.cut
+	}
+	inside, err := c.inside(ctx, got.plan, keys, low, high)
+	if err != nil {
+		return err
+	}
+	for i, in := range inside {
+		if in {
+			got.later = append(got.later, changed.last[names[i]])
+		}
+	}
+	return nil
+}
+
+// inside says which keys lie in a range.
+func (c *copier) inside(ctx context.Context, p *scanPlan, keys []cdc.Key, low, high cdc.Key) ([]bool, error) {
+	in := make([]bool, len(keys))
+	if !p.captured.Collated {
+		order := cdc.Bytewise{}
+		for i, k := range keys {
+			in[i] = (low == nil || order.Compare(low, k) <= 0) && (high == nil || order.Compare(k, high) < 0)
+		}
+		return in, nil
+	}
+	var bounds []cdc.Key
+	want := 0
+	if low != nil {
+		bounds, want = append(bounds, low), 1
+	}
+	if high != nil {
+		bounds = append(bounds, high)
+	}
+	session, err := c.sql.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	places, err := p.locate(ctx, session, bounds, keys)
+	for i, at := range places {
+		in[i] = at == want
+	}
+	return in, err
+}
+
+func appendRow(dst []byte, cells [][]byte) []byte {
+	for _, c := range cells {
+		if c == nil {
+			dst = append(dst, 0)
+			continue
+		}
+		dst = binary.AppendUvarint(dst, uint64(len(c))+1)
+		dst = append(dst, c...)
+	}
+	return dst
+}
+
+// next takes the cells of the next row into row.
+func (c *copied) next(row [][]byte) {
+	for i := range row {
+		n, used := binary.Uvarint(c.data)
+		c.data = c.data[used:]
+		if n == 0 {
+			row[i] = nil
+			continue
+		}
+		row[i], c.data = c.data[:n-1:n-1], c.data[n-1:]
+	}
+}

@@ -1,0 +1,275 @@
+package cdcmysql
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-mysql-org/go-mysql/replication"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/services/cdc-mysql/internal/core"
+	"weir.dev/weir/services/cdc-mysql/internal/server"
+)
+
+// stepKind is what a step of the log is.
+type stepKind uint8
+
+const (
+	stepBegin stepKind = iota + 1
+	stepRows
+	stepTruncate
+	stepCommit
+	stepIdle // nothing is open, and the log is at end
+)
+
+// change is what a rows event does.
+type change uint8
+
+const (
+	inserted change = iota
+	updated
+	deleted
+)
+
+// step is one step of the log as it matters here.
+type step struct {
+	kind   stepKind
+	txn    core.Txn
+	time   int64
+	table  *described // of rows; not captured ones count too, without an image
+	change change
+	image  []byte
+	places []int // of the rows' keys in the order of the image, where they had to be located
+	tables []*capturedTable
+	end    position.BinlogPos
+	size   int
+}
+
+// events makes steps of the events of one stream.
+type events struct {
+	where    string
+	family   position.Type
+	charsets map[uint64]string
+	captured map[core.Name]*capturedTable
+	schemas  map[string]bool // databases with captured tables
+
+	maps   map[uint64]*described
+	known  map[core.Name]*described
+	inside bool // a transaction whose end is an event of its own
+	xa     bool
+	rows   int // rows events of captured tables in the transaction
+	before position.BinlogPos
+}
+
+func newEvents(where string, s *enumeratorState) *events {
+	v := &events{
+		where: where, family: s.Start.Family, charsets: s.Charsets, captured: byName(s.Tables), schemas: make(map[string]bool),
+		maps: make(map[uint64]*described), known: make(map[core.Name]*described),
+	}
+	for _, t := range s.Tables {
+		v.schemas[t.Schema] = true
+	}
+	return v
+}
+
+// next waits for the next event that is a step.
+func (v *events) next(s *server.Stream) (step, error) {
+	for {
+		v.before = s.At()
+		e, err := s.Next()
+		if err != nil {
+			return step{}, err
+		}
+		st, err := v.step(e, s.At())
+		if err != nil {
+			return step{}, err
+		}
+		if st.kind != 0 {
+			st.size = len(e.RawData)
+			return st, nil
+		}
+	}
+}
+
+func (v *events) step(e *replication.BinlogEvent, at position.BinlogPos) (step, error) {
+	switch ev := e.Event.(type) {
+	case *replication.RowsEvent:
+		return v.rowsEvent(e, ev)
+	case *replication.TableMapEvent:
+		v.tableMap(e, ev)
+	case *replication.GTIDEvent:
+		return v.begin(e, ev, ""), nil
+	case *replication.GtidTaggedLogEvent:
+		return v.begin(e, &ev.GTIDEvent, ev.Tag.String()), nil
+	case *replication.MariadbGTIDEvent:
+		v.inside, v.xa, v.rows = ev.Flags&replication.BINLOG_MARIADB_FL_STANDALONE == 0, false, 0
+		t := position.MariaGTID{Domain: ev.GTID.DomainID, Server: ev.GTID.ServerID, N: ev.GTID.SequenceNumber}
+		return step{kind: stepBegin, txn: core.Txn{Maria: t}, time: int64(e.Header.Timestamp) * 1e6}, nil
+	case *replication.XIDEvent:
+		return v.commit(at), nil
+	case *replication.QueryEvent:
+		return v.statement(ev, at)
+	case *replication.HeartbeatEvent, *replication.PreviousGTIDsEvent, *replication.MariadbGTIDListEvent:
+		return step{kind: stepIdle, end: at}, nil
+	case *replication.RotateEvent:
+		v.maps = make(map[uint64]*described)
+		return step{kind: stepIdle, end: at}, nil
+	case *replication.GenericEvent:
+		if e.Header.EventType == replication.XA_PREPARE_LOG_EVENT {
+			return v.commit(at), nil
+		}
+	}
+	return step{}, nil
+}
+
+func (v *events) begin(e *replication.BinlogEvent, ev *replication.GTIDEvent, tag string) step {
+	v.inside, v.xa, v.rows = false, false, 0
+	st := step{kind: stepBegin, time: int64(ev.ImmediateCommitTimestamp)}
+	if st.time == 0 {
+		st.time = int64(e.Header.Timestamp) * 1e6
+	}
+	if v.family == position.MySQLGTID {
+		st.txn.GTID = position.GTID{Origin: position.Origin{UUID: [16]byte(ev.SID), Tag: tag}, N: uint64(ev.GNO)}
+	} else {
+		st.txn.Start = v.before
+	}
+	return st
+}
+
+func (v *events) commit(at position.BinlogPos) step {
+	v.inside = false
+	return step{kind: stepCommit, end: at}
+}
+
+// statement takes a statement of the log. One that is no part of a larger transaction is a transaction of its own.
+func (v *events) statement(ev *replication.QueryEvent, at position.BinlogPos) (step, error) {
+	st := core.Classify(string(ev.Query), string(ev.Schema))
+	switch st.Kind {
+	case core.Begin:
+		v.inside = true
+		return step{}, nil
+	case core.XABegin:
+		v.inside, v.xa = true, true
+		return step{}, nil
+	case core.Commit:
+		return v.commit(at), nil
+	case core.Rollback:
+		if v.rows > 0 {
+			return step{}, fault.New(fault.MYDecode, v.where, "a transaction with rows of captured tables was logged and rolled back, at "+at.String())
+		}
+		return v.commit(at), nil
+	case core.Truncate:
+		emptied := step{kind: stepTruncate, end: at}
+		for _, n := range st.Tables {
+			if t := v.captured[n]; t != nil {
+				emptied.tables = append(emptied.tables, t)
+			}
+		}
+		return emptied, nil
+	case core.Remove:
+		for _, n := range st.Tables {
+			if v.captured[n] != nil {
+				return step{}, fault.New(fault.MYTableRemoved, v.where, fmt.Sprintf("table %s, at %s", n, at), "table", n.String())
+			}
+		}
+	case core.RemoveSchema:
+		if v.schemas[st.Schema] {
+			return step{}, fault.New(fault.MYTableRemoved, v.where, fmt.Sprintf("database %s, at %s", st.Schema, at), "table", st.Schema+".*")
+		}
+	case core.XAEnd, core.XAOutcome, core.Other:
+	}
+	if v.inside {
+		return step{}, nil // a savepoint, or a table made of rows that follow
+	}
+	return v.commit(at), nil
+}
+
+// tableMap describes a table, once as long as its description stays the same.
+func (v *events) tableMap(e *replication.BinlogEvent, ev *replication.TableMapEvent) {
+	name := core.Name{Schema: string(ev.Schema), Table: string(ev.Table)}
+	captured := v.captured[name]
+	if captured == nil {
+		v.maps[ev.TableID] = &described{name: name}
+		return
+	}
+	raw := e.RawData[replication.EventHeaderSize+8:]
+	d := v.known[name]
+	if d == nil || !bytes.Equal(d.raw, raw) {
+		d = ofLog(ev, v.charsets, v.where)
+		d.captured, d.raw = captured, bytes.Clone(raw)
+		v.known[name] = d
+	}
+	v.maps[ev.TableID] = d
+}
+
+func (v *events) rowsEvent(e *replication.BinlogEvent, ev *replication.RowsEvent) (step, error) {
+	d := v.maps[ev.TableID]
+	if d == nil {
+		return step{}, fault.New(fault.MYDecode, v.where, fmt.Sprintf("rows of table %d, which was not described", ev.TableID))
+	}
+	st := step{kind: stepRows, table: d}
+	if d.captured == nil {
+		return st, nil
+	}
+	v.rows++
+	switch e.Header.EventType {
+	case replication.WRITE_ROWS_EVENTv1, replication.WRITE_ROWS_EVENTv2, replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1:
+		st.change = inserted
+	case replication.UPDATE_ROWS_EVENTv1, replication.UPDATE_ROWS_EVENTv2, replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1:
+		st.change = updated
+	case replication.DELETE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv2, replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
+		st.change = deleted
+	default: // PARTIAL_UPDATE_ROWS: a document's differences
+		return step{}, fault.New(fault.MYImage, v.where, fmt.Sprintf("table %s: an event of type %s", d.name, e.Header.EventType), "table", d.name.String())
+	}
+	if v.xa {
+		return step{}, fault.New(fault.MYXA, v.where, "table "+d.name.String(), "table", d.name.String())
+	}
+	if d.err == nil && (!whole(ev.ColumnBitmap1, len(d.widths)) || (st.change == updated && !whole(ev.ColumnBitmap2, len(d.widths)))) {
+		return step{}, fault.New(fault.MYImage, v.where, fmt.Sprintf("table %s: a row without some columns", d.name), "table", d.name.String())
+	}
+	var err error
+	st.image, err = image(e, st.change == updated)
+	if err != nil {
+		return step{}, fault.Wrap(err, fault.MYDecode, v.where, fmt.Sprintf("table %s: %v", d.name, err))
+	}
+	return st, nil
+}
+
+// whole reports whether the first n bits are set.
+func whole(bits []byte, n int) bool {
+	for i := range n {
+		if bits[i>>3]&(1<<(i&7)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// image is the rows of a rows event: what is behind its header.
+func image(e *replication.BinlogEvent, update bool) ([]byte, error) {
+	data := e.RawData[replication.EventHeaderSize:]
+	pos := 8 // the table's number, and flags
+	switch e.Header.EventType {
+	case replication.WRITE_ROWS_EVENTv2, replication.UPDATE_ROWS_EVENTv2, replication.DELETE_ROWS_EVENTv2:
+		pos += int(binary.LittleEndian.Uint16(data[pos:])) // the parser has been here
+	default:
+	}
+	columns, _, n := mysql.LengthEncodedInt(data[pos:])
+	pos += n + int(columns+7)/8
+	if update {
+		pos += int(columns+7) / 8
+	}
+	if pos > len(data) {
+		return nil, fmt.Errorf("a header of %d bytes in an event of %d", pos, len(data))
+	}
+	switch e.Header.EventType {
+	case replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1, replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1,
+		replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
+		return mysql.DecompressMariadbData(data[pos:])
+	}
+	return data[pos:], nil
+}

@@ -1,0 +1,246 @@
+package cdcmysql
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/mycodec"
+	"weir.dev/weir/pkg/report"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/source"
+	"weir.dev/weir/services/cdc-mysql/internal/core"
+)
+
+// copy emits a chunk that is at hand, whole, and gives the copier its next. done says that Poll is to return, so that a
+// barrier can pass between two chunks.
+func (r *reader) copy(ctx context.Context, out source.Output) (done bool, err error) {
+	if r.copier == nil {
+		return false, nil
+	}
+	if r.ready == nil {
+		select {
+		case r.ready = <-r.copier.done:
+		default:
+		}
+	}
+	for r.share.Waiting() > 0 && len(r.copier.work) < cap(r.copier.work) {
+		w, _ := r.share.Next()
+		r.copier.work <- w
+		r.progress.split(w.String())
+	}
+	c := r.ready
+	if c == nil {
+		return false, nil
+	}
+	r.ready = nil
+	if c.err != nil {
+		return false, c.err
+	}
+	if c.bare {
+		r.plans[c.Table] = c.plan
+		return true, nil
+	}
+	if err := r.emitChunk(ctx, out, c); err != nil {
+		return false, err
+	}
+	r.share.Finish(c.ChunkID, c.mark, c.rows(), c.cut)
+	return true, nil
+}
+
+// emitChunk emits the rows of a chunk as of its mark.
+func (r *reader) emitChunk(ctx context.Context, out source.Output, c *copied) error {
+	t := c.plan.table
+	cells := make([][]byte, len(t.columns))
+	emit := func(i uint64, cells [][]byte, decoders []mycodec.Decoder, size int) error {
+		if err := t.put(cells, decoders); err != nil {
+			return r.undecodable(err)
+		}
+		r.seq++
+		t.EndRow(rows.Meta{Op: rows.OpRead, Seq: r.seq, Ts: rows.NoTs, Ord: uint32(i)})
+		return r.batches.Grown(ctx, out, t.Gathering, size)
+	}
+	for i := range c.count {
+		before := len(c.data)
+		c.next(cells)
+		if err := emit(i, cells, t.text, before-len(c.data)); err != nil {
+			return err
+		}
+	}
+	for i, row := range c.later {
+		if err := emit(c.count+uint64(i), row, t.log, 0); err != nil {
+			return err
+		}
+	}
+	return r.batches.Flush(ctx, out, t.Gathering)
+}
+
+// heed does what the enumerator asks of the reader of the log: to stop, and to empty tables that are copied anew.
+func (r *reader) heed(ctx context.Context, out source.Output) error {
+	tables, asked := r.share.Pausing()
+	if !asked || r.tracker == nil || !r.safe() {
+		return nil
+	}
+	for _, id := range tables {
+		if r.plans[id] == nil {
+			select { // the answer ends a Poll, and the next one comes here again
+			case r.copier.tell <- id:
+			default:
+			}
+			return nil
+		}
+	}
+	for _, id := range tables {
+		if err := r.empty(ctx, out, r.plans[id].table, rows.Meta{Ts: rows.NoTs}); err != nil {
+			return err
+		}
+	}
+	r.paused, r.standing = true, false
+	r.share.Paused()
+	return nil
+}
+
+// empty emits the truncate of a table.
+func (r *reader) empty(ctx context.Context, out source.Output, t *table, m rows.Meta) error {
+	r.seq++
+	m.Op, m.Seq = rows.OpTruncate, r.seq
+	t.Truncate(m)
+	return r.batches.Grown(ctx, out, t.Gathering, 0)
+}
+
+// follow takes the log, or takes it up again behind a pause.
+func (r *reader) follow(split *cdc.LogSplit) error {
+	captured := byID(r.source.Tables)
+	order := func(id cdc.TableID) cdc.Order {
+		if t := captured[id]; t != nil && !t.Collated && !t.Whole {
+			return cdc.Bytewise{}
+		}
+		return nil
+	}
+	filter, err := cdc.NewFilter(split, order, func(b []byte) (cdc.Mark[core.Txn, *core.Point], error) { return core.ParseMark(b) })
+	if err != nil {
+		return fault.Wrap(err, fault.SrcPosition, r.where, err.Error())
+	}
+	r.filter, r.only, r.locator = filter, split.Only, newLocator(r.target, split, captured)
+	if r.tracker == nil {
+		if err := r.begin(split.Log); err != nil {
+			return err
+		}
+	}
+	for _, t := range r.tables {
+		t.filter = r.filter.Table(t.captured.ID)
+	}
+	r.paused = false
+	r.passed()
+	r.tracker.Rewind()
+	r.session++
+	r.link.open(r.source, r.session, r.tracker.Before().Clone(), r.locator)
+	return nil
+}
+
+// begin places the reader where the log was left, or at its beginning.
+func (r *reader) begin(log []byte) error {
+	from := core.Position{Before: r.source.Start}
+	if log != nil {
+		last, err := decodeReaderState(log, r.where)
+		if err != nil {
+			return err
+		}
+		r.schemas, from = last.Schemas, last.Position
+	}
+	if r.schemas == nil {
+		r.schemas = make(map[rows.TableID]schemaVersion)
+	}
+	for _, t := range r.source.Tables {
+		id := rows.TableID(t.String())
+		if last, ok := r.schemas[id]; !ok || last.Version < t.Number {
+			r.schemas[id] = schemaVersion{Version: t.Number, Fingerprint: t.Fingerprint}
+		}
+	}
+	r.tracker = core.NewTracker(core.Position{Before: from.Before.Clone(), Torn: from.Torn})
+	r.progress.start(from.Public())
+	return nil
+}
+
+// passed tells the filter how far the log is, between two transactions.
+func (r *reader) passed() {
+	if r.filter == nil || r.tracker.Open() {
+		return
+	}
+	done := r.filter.Passed(r.tracker.Before())
+	r.share.Passed(done...)
+	r.locator.passed(done)
+	if !r.filter.Done() {
+		r.progress.lifecycle(report.CatchUp)
+		return
+	}
+	r.filter = nil
+	for _, t := range r.tables {
+		t.filter = nil
+	}
+	r.progress.lifecycle(report.Incremental)
+	r.stopped = r.only
+}
+
+// described binds a table as the log describes it: in the schema version sent before when nothing differs, else in the next.
+// nil is a table of which no change counts.
+func (r *reader) described(ctx context.Context, out source.Output, d *described) (*table, error) {
+	t := r.tables[d.captured.ID]
+	switch {
+	case t != nil && t.described == d:
+		return t, nil
+	case d.err != nil:
+		return nil, d.err
+	case t != nil && slices.Equal(t.columns, d.columns):
+		t.described = d
+		return t, nil
+	case t != nil:
+		if err := r.batches.Flush(ctx, out, t.Gathering); err != nil { // the rows of the version before go first
+			return nil, err
+		}
+	}
+	last := r.schemas[d.id()]
+	version := max(last.Version, firstVersion)
+	t, err := bind(d, version, r.where)
+	if err != nil {
+		return nil, err
+	}
+	if last.Fingerprint != "" && t.Schema().Fingerprint().String() != last.Fingerprint {
+		version++
+		if t, err = bind(d, version, r.where); err != nil {
+			return nil, err
+		}
+	}
+	r.schemas[d.id()] = schemaVersion{Version: version, Fingerprint: t.Schema().Fingerprint().String()}
+	if r.filter != nil {
+		t.filter = r.filter.Table(d.captured.ID)
+	}
+	r.tables[d.captured.ID] = t
+	return t, nil
+}
+
+// undecodable makes the fault of a log, or a copy, that does not read as it should; nil stays nil.
+func (r *reader) undecodable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fault.Wrap(err, fault.MYDecode, r.where, err.Error())
+}
+
+// judge decides about a change of a row with a key: whether the copy does not have it.
+func (r *reader) judge(t *table, key cdc.Key, places []int, at int) (bool, error) {
+	if r.filter == nil {
+		return true, nil
+	}
+	txn, _ := r.tracker.Transaction()
+	v := t.filter.Judge(txn, key)
+	if v == cdc.Locate {
+		if at >= len(places) {
+			return false, fmt.Errorf("table %s: a key that was not located: %w", t.name, fault.Bug)
+		}
+		v = t.filter.JudgeAt(txn, places[at])
+	}
+	return v == cdc.Emit, nil
+}

@@ -1,0 +1,164 @@
+package cdcmysql
+
+import (
+	"context"
+	"sync"
+
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/services/cdc-mysql/internal/core"
+	"weir.dev/weir/services/cdc-mysql/internal/server"
+)
+
+// follower reads the log beside a copy and knows, at every place between two transactions, which transactions lie before it.
+// While a window is open it keeps the changes of captured tables.
+//
+// The server is asked for everything but what it had executed. What it had executed was logged before, so from the place where
+// the log was when it said so on, what was asked not to be sent and what was sent together are what the log has.
+type follower struct {
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu    sync.Mutex
+	moved chan struct{} // closed, and made anew, when something has changed
+	point core.Point
+	at    position.BinlogPos
+	txn   core.Txn
+	open  bool // a transaction is
+	lost  bool // and some of its changes went by unkept
+	part  []step
+	keep  *capturedTable // of which changes are kept; nil for none
+	kept  []step
+	err   error
+}
+
+// follow starts a follower. It is of use from the place on that await is first asked for.
+func follow(ctx context.Context, target *server.Target, id uint32, s *enumeratorState, from core.Point) (*follower, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	stream, err := target.Dump(ctx, id, &from)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	f := &follower{stop: cancel, moved: make(chan struct{}), point: from.Clone()}
+	f.done.Go(func() {
+		defer stream.Close()
+		v := newEvents(target.Where(), s)
+		for {
+			st, err := v.next(stream)
+			f.take(st, err)
+			if err != nil {
+				return
+			}
+		}
+	})
+	return f, nil
+}
+
+func (f *follower) close() {
+	if f != nil {
+		f.stop()
+		f.done.Wait()
+	}
+}
+
+func (f *follower) take(st step, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		f.err = err
+		f.wake()
+		return
+	}
+	switch st.kind {
+	case stepBegin:
+		f.txn, f.open, f.lost, f.part = st.txn, true, false, f.part[:0]
+	case stepRows:
+		switch {
+		case st.image == nil:
+		case f.keep == nil:
+			f.lost = true
+		case st.table.captured.ID == f.keep.ID:
+			f.part = append(f.part, st)
+		}
+	case stepTruncate:
+		f.part = append(f.part, st)
+		f.commit(st.end)
+	case stepCommit:
+		f.commit(st.end)
+	case stepIdle:
+		f.at = st.end
+		f.wake()
+	}
+}
+
+func (f *follower) commit(end position.BinlogPos) {
+	f.point.Pass(f.txn, end)
+	f.at, f.open, f.lost = end, false, false
+	if f.keep != nil {
+		f.kept = append(f.kept, f.part...)
+	}
+	f.part = f.part[:0]
+	f.wake()
+}
+
+func (f *follower) wake() {
+	close(f.moved)
+	f.moved = make(chan struct{})
+}
+
+// await waits until the log was read up to a place.
+func (f *follower) await(ctx context.Context, at position.BinlogPos) error {
+	for {
+		f.mu.Lock()
+		order, ok := f.at.Compare(at)
+		err, moved := f.err, f.moved
+		f.mu.Unlock()
+		switch {
+		case ok && order >= 0:
+			return nil
+		case err != nil:
+			return err
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// begin opens a window for the changes of a table and returns the point where it begins. A transaction of which changes went by
+// unkept is waited for.
+func (f *follower) begin(ctx context.Context, t *capturedTable) (core.Point, error) {
+	for {
+		f.mu.Lock()
+		f.keep, f.kept = t, nil
+		lost, point, err, moved := f.open && f.lost, f.point.Clone(), f.err, f.moved
+		f.mu.Unlock()
+		if err != nil || !lost {
+			return point, err
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return core.Point{}, ctx.Err()
+		}
+	}
+}
+
+// window returns the point where the log is now, and the changes since the window began or was last looked at.
+func (f *follower) window() (core.Point, []step) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	kept := f.kept
+	f.kept = nil
+	return f.point.Clone(), kept
+}
+
+// end closes the window.
+func (f *follower) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.keep, f.kept = nil, nil
+	f.lost = f.open
+}

@@ -1,0 +1,34 @@
+package core
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"weir.dev/weir/pkg/cdc"
+)
+
+// Mark is the point as of which the rows of a chunk are the table's.
+type Mark struct{ at Point }
+
+var _ cdc.Mark[Txn, *Point] = (*Mark)(nil)
+
+// NewMark makes a mark of a point that nobody moves any more.
+func NewMark(at Point) *Mark { return &Mark{at} }
+
+// Contains implements cdc.Mark.
+func (m *Mark) Contains(t Txn) bool { return m.at.Contains(t) }
+
+// PassedBy implements cdc.Mark.
+func (m *Mark) PassedBy(p *Point) bool { return p.Has(&m.at) }
+
+// Encode is the form that states keep.
+func (m *Mark) Encode() ([]byte, error) { return json.Marshal(m.at) }
+
+// ParseMark reads what Encode wrote.
+func ParseMark(b []byte) (*Mark, error) {
+	var m Mark
+	if err := json.Unmarshal(b, &m.at); err != nil {
+		return nil, fmt.Errorf("mark of a chunk: %w", err)
+	}
+	return &m, nil
+}

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/position"
+)
+
+// Facts are what a source has to know of a server.
+type Facts struct {
+	// Version is major*10000 + minor*100 + patch.
+	Version int
+	MariaDB bool
+	// UUID is the server's own; empty for MariaDB.
+	UUID string
+	// Family is how places in the server's log are named.
+	Family    position.Type
+	variables map[string]string
+}
+
+// Facts asks the server what it is.
+func (s *Session) Facts(ctx context.Context) (*Facts, error) {
+	v, err := s.Pairs(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_uuid', 'log_bin', 'binlog_format', 'binlog_row_image', "+
+		"'binlog_row_metadata', 'binlog_row_value_options', 'gtid_mode')")
+	if err != nil {
+		return nil, err
+	}
+	f := &Facts{UUID: v["server_uuid"], variables: v, Family: position.MySQLBinlog}
+	f.MariaDB = strings.Contains(strings.ToLower(v["version"]), "mariadb")
+	number, _, _ := strings.Cut(v["version"], "-")
+	for i, part := range strings.SplitN(number, ".", 3) {
+		n, _ := strconv.Atoi(part) // a version that is no number is an old one
+		f.Version += n * [...]int{10_000, 100, 1}[i]
+	}
+	switch {
+	case f.MariaDB:
+		f.Family = position.MariaDBGTID
+	case v["gtid_mode"] == "ON":
+		f.Family = position.MySQLGTID
+	}
+	return f, nil
+}
+
+// Check refuses a server whose log does not have every change with every column.
+func (f *Facts) Check(where string) error {
+	want, least := "MySQL 8.0.1", 8_00_01
+	if f.MariaDB {
+		want, least = "MariaDB 10.5", 10_05_00
+	}
+	if f.Version < least {
+		return fault.New(fault.MYTooOld, where, fmt.Sprintf("the server has version %s", f.variables["version"]), "want", want)
+	}
+	if f.variables["log_bin"] != "ON" {
+		return fault.New(fault.MYNoBinlog, where, "log_bin is off")
+	}
+	for _, s := range []struct{ name, want string }{
+		{"binlog_format", "ROW"}, {"binlog_row_image", "FULL"}, {"binlog_row_metadata", "FULL"}, {"binlog_row_value_options", ""},
+	} {
+		if got := f.variables[s.name]; got != s.want {
+			return fault.New(fault.MYSetting, where, fmt.Sprintf("%s is %s", s.name, got), "setting", s.name, "value", "'"+s.want+"'")
+		}
+	}
+	return nil
+}
+
+// Executed is what a server with GTIDs has made visible.
+func (s *Session) Executed(ctx context.Context) (position.GTIDSet, error) {
+	row, err := s.One(ctx, "SELECT @@GLOBAL.gtid_executed")
+	if err != nil {
+		return position.GTIDSet{}, err
+	}
+	return position.ParseGTIDSet(row[0])
+}
+
+// Status is where the server writes its log. Whatever a statement saw that ended before was logged before this place.
+func (s *Session) Status(ctx context.Context, f *Facts) (position.BinlogPos, error) {
+	sql := "SHOW MASTER STATUS"
+	if !f.MariaDB && f.Version >= 8_02_00 {
+		sql = "SHOW BINARY LOG STATUS"
+	}
+	row, err := s.One(ctx, sql)
+	if err != nil {
+		return position.BinlogPos{}, err
+	}
+	if len(row) < 2 {
+		return position.BinlogPos{}, fault.New(fault.MYNoBinlog, s.target.where, "the server shows no binary log")
+	}
+	pos, err := strconv.ParseUint(row[1], 10, 64)
+	if err != nil {
+		return position.BinlogPos{}, fmt.Errorf("position of the binary log: %w", err)
+	}
+	return position.NewBinlogPos(row[0], pos)
+}
+
+// Purged is what the server no longer has the log of.
+func (s *Session) Purged(ctx context.Context) (position.GTIDSet, error) {
+	row, err := s.One(ctx, "SELECT @@GLOBAL.gtid_purged")
+	if err != nil {
+		return position.GTIDSet{}, err
+	}
+	return position.ParseGTIDSet(row[0])
+}
+
+// MariaLogged is what a MariaDB server has logged.
+func (s *Session) MariaLogged(ctx context.Context) (position.MariaGTIDSet, error) {
+	row, err := s.One(ctx, "SELECT @@GLOBAL.gtid_binlog_pos")
+	if err != nil {
+		return position.MariaGTIDSet{}, err
+	}
+	return position.ParseMariaGTIDSet(row[0])
+}
+
+// AwaitExecuted waits until the server has made a set visible.
+func (s *Session) AwaitExecuted(ctx context.Context, set position.GTIDSet) error {
+	for {
+		row, err := s.One(ctx, "SELECT WAIT_FOR_EXECUTED_GTID_SET('"+set.String()+"', 1)")
+		if err != nil {
+			return err
+		}
+		if row[0] == "0" {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package cdcmysql
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"weir.dev/weir/pkg/cdc/halves"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/telemetry"
+	"weir.dev/weir/services/cdc-mysql/internal/core"
+)
+
+const (
+	// queueBytes bounds what was received and not emitted yet.
+	queueBytes = 16 << 20
+	// observeInterval is the pause between two looks at the head of the log; more often tells nothing new.
+	observeInterval = 2 * time.Second
+)
+
+// link is the reader's side towards the server: it receives the log and looks at its head.
+type link struct {
+	*opened
+	progress *progress
+	queue    *halves.Queue[item]
+	end      *drainEnd
+	ctx      context.Context //nolint:containedctx // of the goroutines, which Close ends
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+
+	stop context.CancelFunc // of the present stream
+}
+
+// item is a step of the log, as one of the link's streams received it.
+type item struct {
+	step
+
+	session int
+}
+
+func startLink(o *opened, p *progress) *link {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &link{opened: o, progress: p, queue: halves.NewQueue[item](queueBytes), end: newDrainEnd(), ctx: ctx, cancel: cancel}
+}
+
+// open reads the log from a point on; what earlier streams still bring has another session number.
+func (l *link) open(s *enumeratorState, session int, from core.Point, locate *locator) {
+	if l.stop != nil {
+		l.stop()
+	} else {
+		l.done.Go(func() { l.observe(l.ctx, s) })
+	}
+	ctx, stop := context.WithCancel(l.ctx)
+	l.stop = stop
+	l.done.Go(func() {
+		if err := l.receive(ctx, s, session, from, locate); err != nil && ctx.Err() == nil {
+			l.queue.Fail(err)
+		}
+	})
+}
+
+func (l *link) receive(ctx context.Context, s *enumeratorState, session int, from core.Point, locate *locator) error {
+	if locate != nil {
+		defer locate.sql.close()
+	}
+	stream, err := l.target.Dump(ctx, l.replicaID("log"), &from)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	v := newEvents(l.where, s)
+	for {
+		st, err := v.next(stream)
+		if err != nil {
+			return err
+		}
+		if locate != nil {
+			if err := locate.locate(ctx, &st); err != nil {
+				return err
+			}
+		}
+		if err := l.queue.Push(ctx, item{st, session}, st.size); err != nil {
+			return err
+		}
+	}
+}
+
+// observe looks at the head of the log, for people only, and finds the end a drain asks for. What it cannot find out it tries
+// again.
+func (l *link) observe(ctx context.Context, source *enumeratorState) {
+	s := sql{target: l.target}
+	defer s.close()
+	for {
+		if err := l.look(ctx, &s, source.Start.Family); err != nil && ctx.Err() == nil {
+			l.cfg.Logger.WarnContext(ctx, "source head not observed", telemetry.Err(err))
+			s.close()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.end.ask:
+		case <-time.After(observeInterval):
+		}
+	}
+}
+
+func (l *link) look(ctx context.Context, s *sql, family position.Type) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	session, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	look := setup{opened: l.opened, session: session}
+	if look.facts, err = session.Facts(ctx); err != nil {
+		return err
+	}
+	if look.facts.Family != family {
+		return fault.New(fault.MYOtherHistory, l.where, "the server names transactions otherwise than before", "where", l.where)
+	}
+	head, err := look.head(ctx)
+	if err != nil {
+		return err
+	}
+	l.progress.observe(&head)
+	l.end.fix(&head)
+	return nil
+}
+
+func (l *link) close() {
+	l.cancel()
+	l.done.Wait()
+}
+
+// drainEnd is the end of the log fixed by a drain. It is found by SQL, so not in the loop that asks for it.
+type drainEnd struct {
+	news chan struct{} // holds a token when the end was asked for or has become known
+	ask  chan struct{} // holds a token for the observer
+
+	mu     sync.Mutex
+	wanted bool
+	at     *core.Point
+}
+
+func newDrainEnd() *drainEnd {
+	return &drainEnd{news: make(chan struct{}, 1), ask: make(chan struct{}, 1)}
+}
+
+func token(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// want asks for the end; the observer finds it at its next look.
+func (d *drainEnd) want() {
+	d.mu.Lock()
+	d.wanted = true
+	d.mu.Unlock()
+	token(d.ask)
+	token(d.news)
+}
+
+// fix takes where the log is as its end, if one is wanted and none is known.
+func (d *drainEnd) fix(at *core.Point) {
+	d.mu.Lock()
+	fixed := d.wanted && d.at == nil
+	if fixed {
+		d.at = at
+	}
+	d.mu.Unlock()
+	if fixed {
+		token(d.news)
+	}
+}
+
+// reached reports whether everything up to the end lies before a point.
+func (d *drainEnd) reached(p *core.Point) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.at != nil && p.Has(d.at)
+}

@@ -1,0 +1,88 @@
+package cdcmysql
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/cdc/halves"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/mycodec"
+	"weir.dev/weir/services/cdc-mysql/internal/server"
+)
+
+// boundsAtOnce is after how many bounds the assigner hears of them, so that readers can begin.
+const boundsAtOnce = 8
+
+// planner answers the assigner's questions with SQL.
+type planner struct {
+	sql    sql
+	where  string
+	tables map[cdc.TableID]*capturedTable
+	plans  map[cdc.TableID]*scanPlan
+}
+
+var _ halves.Planner = (*planner)(nil)
+
+func newPlanner(target *server.Target, tables []capturedTable) *planner {
+	return &planner{sql: sql{target: target}, where: target.Where(), tables: byID(tables), plans: make(map[cdc.TableID]*scanPlan)}
+}
+
+// Reset implements halves.Planner.
+func (p *planner) Reset(context.Context) { p.sql.close() }
+
+// Settle implements halves.Planner. Nothing has to be waited for: a chunk waits itself until everything is visible that was
+// logged before it begins.
+func (p *planner) Settle(context.Context) error { return nil }
+
+// Bounds walks along the key's index: the row so many behind the last bound, and again.
+func (p *planner) Bounds(ctx context.Context, q cdc.AskBounds) (bounds []cdc.Key, last bool, err error) {
+	t := p.tables[q.Table]
+	if t == nil {
+		return nil, false, fmt.Errorf("table %d is not captured: %w", q.Table, fault.Bug)
+	}
+	plan := p.plans[q.Table]
+	if plan == nil {
+		if plan, err = bindScan(ctx, &p.sql, t, p.where); err != nil {
+			return nil, false, err
+		}
+		p.plans[q.Table] = plan
+	}
+	session, err := p.sql.open(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	names := plan.keyColumns()
+	exprs := make([]string, len(names))
+	for i, at := range plan.key {
+		exprs[i] = plan.codecs[at].Expr(names[i])
+	}
+	after := q.After
+	for len(bounds) < min(q.Max, boundsAtOnce) {
+		where, err := plan.within(after, nil)
+		if err != nil {
+			return nil, false, err
+		}
+		var next cdc.Key
+		err = session.Query(ctx, fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s LIMIT 1 OFFSET %d",
+			strings.Join(exprs, ", "), t.Quoted(), where, strings.Join(names, ", "), q.Rows), func(cells [][]byte) error {
+			next = make(cdc.Key, len(cells))
+			for i, c := range cells {
+				var err error
+				if next[i], err = plan.codecs[plan.key[i]].Key([]byte{}, c, mycodec.Text); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, false, err
+		}
+		if next == nil {
+			return bounds, true, nil
+		}
+		bounds, after = append(bounds, next), next
+	}
+	return bounds, false, nil
+}

@@ -1,0 +1,142 @@
+package cdcmysql
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/report"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/services/cdc-mysql/internal/core"
+)
+
+// connectorName is how reports call this source, logSplit how they call the log.
+const (
+	connectorName = "mysql"
+	logSplit      = "log"
+)
+
+// tableCounter counts the rows of one table.
+type tableCounter struct {
+	id   rows.TableID
+	rows uint64
+}
+
+// progress is what a reader may be asked about from other goroutines. The reader touches it once per batch.
+type progress struct {
+	copies bool // the reader never has the log
+
+	mu         sync.Mutex
+	phase      report.Lifecycle
+	active     string // the split being read
+	assigned   bool   // the log is
+	restored   position.Position
+	consumed   position.Position
+	lastChange time.Time
+	lastEvent  int64 // microseconds since 1970; rows.NoTs before the first row
+	rows       uint64
+	tables     []*tableCounter
+	head       report.SourceHead
+}
+
+func newProgress(copies bool) *progress {
+	return &progress{copies: copies, phase: report.Snapshot, lastEvent: rows.NoTs}
+}
+
+func (p *progress) split(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.active = id
+}
+
+func (p *progress) lifecycle(l report.Lifecycle) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.phase = l
+}
+
+func (p *progress) start(from position.Position) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.assigned, p.active, p.restored, p.consumed = true, logSplit, from, from
+}
+
+func (p *progress) table(id rows.TableID) *tableCounter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.tables {
+		if c.id == id {
+			return c
+		}
+	}
+	c := &tableCounter{id: id}
+	p.tables = append(p.tables, c)
+	return c
+}
+
+func (p *progress) emitted(id rows.TableID, n int, ts int64) {
+	c := p.table(id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.rows += uint64(n)
+	p.rows += uint64(n)
+	if ts != rows.NoTs {
+		p.lastEvent = ts
+	}
+}
+
+// consume says that everything before at has been emitted.
+func (p *progress) consume(at position.Position) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !at.Equal(p.consumed) {
+		p.consumed, p.lastChange = at, time.Now()
+	}
+}
+
+// observe takes where the server's log is.
+func (p *progress) observe(head *core.Point) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.head = report.SourceHead{Position: head.Public(), At: time.Now().UTC(), Sequence: p.head.Sequence + 1}
+}
+
+func (p *progress) report() report.Reader {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := report.Reader{Connector: connectorName, Lifecycle: p.phase, Rows: report.ExactOf(p.rows)}
+	if p.active != "" {
+		r.ActiveSplit = report.ExactOf(p.active)
+	}
+	for _, c := range p.tables {
+		r.Tables = append(r.Tables, report.Table{Name: string(c.id), Lifecycle: p.phase, Rows: report.ExactOf(c.rows)})
+	}
+	slices.SortFunc(r.Tables, func(a, b report.Table) int { return strings.Compare(a.Name, b.Name) })
+	if p.copies {
+		// Only the reader of the log is behind or up; nobody may wait for this one.
+		r.Lifecycle, r.Head = report.Incremental, report.UnsupportedOf[report.SourceHead]()
+	}
+	if !p.assigned {
+		return r
+	}
+	r.Restored, r.Consumed = report.ExactOf(p.restored), report.ExactOf(p.consumed)
+	if !p.lastChange.IsZero() {
+		r.LastChange = report.ExactOf(p.lastChange)
+	}
+	if p.lastEvent != rows.NoTs {
+		r.LastEvent = report.ExactOf(time.UnixMicro(p.lastEvent).UTC())
+	}
+	if p.head.Sequence > 0 {
+		r.Head = report.BestEffortOf(p.head)
+	}
+	return r
+}
+
+// knows reports whether at was told before.
+func (p *progress) knows(at position.Position) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return at.Equal(p.consumed)
+}

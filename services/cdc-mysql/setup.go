@@ -1,0 +1,278 @@
+package cdcmysql
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/cdc-mysql/internal/catalog"
+	"weir.dev/weir/services/cdc-mysql/internal/core"
+	"weir.dev/weir/services/cdc-mysql/internal/server"
+)
+
+// setup is the opening of an enumerator: checks, then the tables and where the log begins.
+type setup struct {
+	*opened
+	session *server.Session
+	facts   *server.Facts
+
+	state    enumeratorState
+	assigner *cdc.Assigner
+	skipped  []skippedTable
+	standing bool // tables are to be copied anew before the log goes on
+	charsets map[uint64]string
+}
+
+// skippedTable is a table that matches and is not captured.
+type skippedTable struct {
+	name core.Name
+	why  string
+}
+
+func (s *setup) run(ctx context.Context) error {
+	var err error
+	if s.facts, err = s.session.Facts(ctx); err != nil {
+		return err
+	}
+	if err := s.facts.Check(s.where); err != nil {
+		return err
+	}
+	if s.facts.Family != position.MySQLGTID && s.mode() != cdc.Never {
+		return fault.New(fault.MYSetting, s.where, "this build copies tables only where MySQL names transactions by GTIDs", "setting", "gtid_mode", "value", "ON")
+	}
+	if s.charsets, err = catalog.Charsets(ctx, s.session, s.facts); err != nil {
+		return err
+	}
+	if len(s.cfg.Restore) > 0 {
+		err = s.restore(ctx)
+	} else {
+		err = s.create(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	s.cfg.Logger.InfoContext(ctx, "source set up", slog.String("start", s.state.Start.Public().String()), slog.Int("tables", len(s.state.Tables)),
+		slog.Bool("restored", len(s.cfg.Restore) > 0), slog.String("lifecycle", s.assigner.Lifecycle().String()))
+	return nil
+}
+
+// create makes what the first attempt of a life needs, and every attempt until an epoch is durable. Where the log begins is
+// found before the tables are looked at: a change of their columns behind it is in the log.
+func (s *setup) create(ctx context.Context) error {
+	start, err := s.head(ctx)
+	if err != nil {
+		return err
+	}
+	s.state = enumeratorState{Version: stateVersion, Start: start, UUID: s.facts.UUID}
+	if s.cfg.Again != nil {
+		s.state.Again = s.cfg.Again.Seq // everything is copied in any case
+	}
+	tables, err := s.choose(ctx)
+	if err != nil {
+		return err
+	}
+	for i, t := range tables {
+		c, err := capture(t, cdc.TableID(i+1), schemaVersion{}, s.where)
+		if err != nil {
+			return err
+		}
+		s.state.Tables = append(s.state.Tables, c)
+	}
+	s.assigner = cdc.NewAssigner(s.copyConfig(), s.tasks())
+	return nil
+}
+
+// head is where the log is now: everything before it is visible, or, without names of transactions, logged.
+func (s *setup) head(ctx context.Context) (core.Point, error) {
+	p := core.Point{Family: s.facts.Family}
+	var err error
+	switch p.Family {
+	case position.MySQLGTID:
+		p.GTIDs, err = s.session.Executed(ctx)
+	case position.MariaDBGTID:
+		p.Maria, err = s.session.MariaLogged(ctx)
+	default:
+		p.Binlog, err = s.session.Status(ctx, s.facts)
+	}
+	return p, err
+}
+
+// choose finds the tables that match and can be read.
+func (s *setup) choose(ctx context.Context) ([]*catalog.Table, error) {
+	all, err := catalog.List(ctx, s.session)
+	if err != nil {
+		return nil, err
+	}
+	var tables []*catalog.Table
+	for _, t := range all {
+		switch {
+		case !s.captures(t.Name):
+		case t.Obstacle != "":
+			s.skipped = append(s.skipped, skippedTable{t.Name, "not captured: " + t.Obstacle + " cannot be copied exactly"})
+		default:
+			tables = append(tables, t)
+		}
+	}
+	if len(tables) == 0 {
+		return nil, fault.New(fault.MYNoTables, s.where+".tables", fmt.Sprintf("none of the %d tables that user %q can see matches", len(all), s.target.User()))
+	}
+	return tables, catalog.Describe(ctx, s.session, tables)
+}
+
+// restore goes on with a durable epoch, if the server still is what the state says and has the log behind the position.
+func (s *setup) restore(ctx context.Context) error {
+	state, err := decodeEnumeratorState(s.cfg.Restore, s.where)
+	if err != nil {
+		return err
+	}
+	s.state = *state
+	log, err := s.resume()
+	if err != nil {
+		return err
+	}
+	at := &s.state.Start
+	if log != nil {
+		at = &log.Position.Before
+	}
+	if err := s.reachable(ctx, at); err != nil {
+		return err
+	}
+	all, err := catalog.List(ctx, s.session)
+	if err != nil {
+		return err
+	}
+	captured := byName(s.state.Tables)
+	for _, t := range all {
+		if s.captures(t.Name) && captured[t.Name] == nil {
+			s.skipped = append(s.skipped, skippedTable{t.Name, "not captured: made after the job was set up"})
+		}
+	}
+	return s.again(ctx, log)
+}
+
+// reachable proves that the server has the history up to a point, and the log behind it.
+func (s *setup) reachable(ctx context.Context, at *core.Point) error {
+	if at.Family != s.facts.Family {
+		return fault.New(fault.MYOtherHistory, s.where, fmt.Sprintf("the position is of family %s, the server now has %s", at.Family, s.facts.Family), "where", s.where)
+	}
+	switch at.Family {
+	case position.MySQLGTID:
+		executed, err := s.session.Executed(ctx)
+		if err != nil {
+			return err
+		}
+		if !executed.ContainsSet(at.GTIDs) {
+			return fault.New(fault.MYOtherHistory, s.where, fmt.Sprintf("the job has read %s, the server has %s", at.GTIDs, executed), "where", s.where)
+		}
+		purged, err := s.session.Purged(ctx)
+		if err != nil {
+			return err
+		}
+		if !at.GTIDs.ContainsSet(purged) {
+			return fault.New(fault.MYPurged, s.where, fmt.Sprintf("the job has read %s, the server has purged %s", at.GTIDs, purged))
+		}
+	case position.MySQLBinlog:
+		if s.facts.UUID != s.state.UUID {
+			return fault.New(fault.MYOtherHistory, s.where, "places in files belong to one server, and this is another", "where", s.where)
+		}
+	case position.MariaDBGTID: // the server compares when it is asked for the log
+	}
+	return nil
+}
+
+// resume goes on with the copy of a durable epoch, and returns where the log was; nil when it was not begun.
+func (s *setup) resume() (*readerState, error) {
+	bad := func(err error) (*readerState, error) {
+		return nil, fault.Wrap(err, fault.SrcPosition, s.where, "the saved state of the copy is not readable")
+	}
+	head, segments, err := cdc.OpenInline(s.state.Copy)
+	if err != nil {
+		return bad(err)
+	}
+	if s.assigner, err = cdc.RestoreAssigner(s.copyConfig(), head, segments, s.cfg.Parts); err != nil {
+		return bad(err)
+	}
+	s.assigner.Tables(s.tasks())
+	if log := s.assigner.Log(); log != nil {
+		return decodeReaderState(log, s.where)
+	}
+	return nil, nil
+}
+
+// again takes an order to copy tables anew, in the form they have now.
+func (s *setup) again(ctx context.Context, log *readerState) error {
+	order := s.cfg.Again
+	if order == nil || order.Seq <= s.state.Again {
+		return nil
+	}
+	s.state.Again = order.Seq
+	last := make(map[rows.TableID]schemaVersion)
+	if log != nil {
+		last = log.Schemas
+	}
+	for i := range s.state.Tables {
+		t := &s.state.Tables[i]
+		if !wanted(order.Tables, t.String()) || !s.assigner.Again(t.ID) {
+			continue
+		}
+		now := &catalog.Table{Name: t.Name, RowBytes: t.RowBytes}
+		if err := catalog.Describe(ctx, s.session, []*catalog.Table{now}); err != nil {
+			return err
+		}
+		sent, ok := last[rows.TableID(t.String())]
+		if !ok {
+			sent = schemaVersion{Version: t.Number, Fingerprint: t.Fingerprint}
+		}
+		c, err := capture(now, t.ID, sent, s.where)
+		if err != nil {
+			return err
+		}
+		*t, s.standing = c, log != nil
+	}
+	return nil
+}
+
+func wanted(tables []string, name string) bool {
+	for _, t := range tables {
+		if t == name {
+			return true
+		}
+	}
+	return len(tables) == 0
+}
+
+func (s *setup) copyConfig() cdc.Config {
+	return cdc.Config{Mode: s.mode(), Readers: s.cfg.Readers, ChunkRows: int64(s.source.Snapshot.ChunkRows)}
+}
+
+// mode is whether the rows that exist before the log begins are copied.
+func (o *opened) mode() cdc.Mode {
+	switch o.source.Snapshot.Mode {
+	case spec.SnapshotNever:
+		return cdc.Never
+	case spec.SnapshotOnly:
+		return cdc.Only
+	case spec.SnapshotInitial:
+	}
+	return cdc.Initial
+}
+
+func (s *setup) tasks() []cdc.Table {
+	all := make([]cdc.Table, len(s.state.Tables))
+	for i := range s.state.Tables {
+		all[i] = s.state.Tables[i].task()
+	}
+	return all
+}
+
+// introduction is what readers are told is read.
+func (s *setup) introduction() []byte {
+	read := s.state
+	read.Copy, read.Standing, read.Charsets, read.MariaDB = nil, s.standing, s.charsets, s.facts.MariaDB
+	return mustMarshal(read)
+}

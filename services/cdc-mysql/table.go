@@ -1,0 +1,212 @@
+package cdcmysql
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/go-mysql-org/go-mysql/replication"
+
+	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/cdc/halves"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/mycodec"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/services/cdc-mysql/internal/catalog"
+	"weir.dev/weir/services/cdc-mysql/internal/core"
+)
+
+// described is a table as the log, or the catalog, describes it. For the same table both give the same columns.
+type described struct {
+	name     core.Name
+	captured *capturedTable // nil for a table that is none of ours
+	columns  []rows.Column
+	codecs   []mycodec.Codec
+	widths   []int
+	key      []int // in the order of the key
+	err      error
+	raw      []byte // the table map, without the number that changes
+}
+
+func (d *described) id() rows.TableID { return rows.TableID(d.name.String()) }
+
+// add puts the next column behind the others.
+func (d *described) add(name string, nullable bool, c mycodec.Codec) {
+	d.columns = append(d.columns, rows.Column{Name: name, Type: c.Type(), Source: c.SourceType(), Nullable: nullable})
+	d.codecs, d.widths = append(d.codecs, c), append(d.widths, c.Width())
+}
+
+func (d *described) setKey(key []int) {
+	d.key = key
+	for at, i := range key {
+		d.columns[i].KeyPos, d.columns[i].Nullable = at+1, false
+	}
+}
+
+// ofCatalog describes a table of the catalog.
+func ofCatalog(t *catalog.Table, where string) *described {
+	d := &described{name: t.Name}
+	for _, c := range t.Columns {
+		if c.Err != nil {
+			d.err = fault.Wrap(c.Err, fault.MYTypeUndecodable, where, fmt.Sprintf("table %s, column %q: %v", t.Name, c.Name, c.Err), "table", t.String())
+			return d
+		}
+		d.add(c.Name, c.Nullable, c.Codec)
+	}
+	key := make([]int, len(t.Key))
+	for i, name := range t.Key {
+		key[i] = slices.IndexFunc(t.Columns, func(c catalog.Column) bool { return c.Name == name })
+	}
+	d.setKey(key)
+	return d
+}
+
+// ofLog describes a table of a table map.
+func ofLog(e *replication.TableMapEvent, charsets map[uint64]string, where string) *described {
+	d := &described{name: core.Name{Schema: string(e.Schema), Table: string(e.Table)}}
+	n := int(e.ColumnCount)
+	if len(e.ColumnName) != n {
+		d.err = fault.New(fault.MYSetting, where, fmt.Sprintf("the log does not say how the columns of table %s are called", d.name),
+			"setting", "binlog_row_metadata", "value", "'FULL'")
+		return d
+	}
+	unsigned, collations, labelled := e.UnsignedMap(), e.CollationMap(), e.EnumSetCollationMap()
+	enums, sets := 0, 0
+	for i := range n {
+		c := mycodec.LogColumn{Type: e.ColumnType[i], Meta: e.ColumnMeta[i], Unsigned: unsigned[i], Charset: charsets[collations[i]]}
+		switch {
+		case e.IsEnumColumn(i):
+			c.Charset = charsets[labelled[i]]
+			if enums < len(e.EnumStrValue) {
+				c.Labels = e.EnumStrValue[enums]
+			}
+			enums++
+		case e.IsSetColumn(i):
+			c.Charset = charsets[labelled[i]]
+			if sets < len(e.SetStrValue) {
+				c.Labels = e.SetStrValue[sets]
+			}
+			sets++
+		}
+		codec, err := mycodec.OfLog(c)
+		if err != nil {
+			d.err = fault.Wrap(err, fault.MYTypeUndecodable, where, fmt.Sprintf("table %s, column %q: %v", d.name, e.ColumnName[i], err), "table", d.name.String())
+			return d
+		}
+		_, nullable := e.Nullable(i)
+		d.add(string(e.ColumnName[i]), nullable, codec)
+	}
+	key := make([]int, len(e.PrimaryKey))
+	for i, at := range e.PrimaryKey {
+		key[i] = int(at)
+	}
+	d.setKey(key)
+	return d
+}
+
+// cells cuts the next row of an image: a nil cell is NULL. It returns what follows the row.
+func (d *described) cells(image []byte, row [][]byte) (rest []byte, ok bool) {
+	nulls := (len(d.widths) + 7) / 8
+	if len(image) < nulls {
+		return nil, false
+	}
+	bits, data := image[:nulls], image[nulls:]
+	for i, w := range d.widths {
+		if bits[i>>3]&(1<<(i&7)) != 0 {
+			row[i] = nil
+			continue
+		}
+		n := w
+		if w < 0 {
+			if len(data) < -w {
+				return nil, false
+			}
+			n = 0
+			for j := -w - 1; j >= 0; j-- {
+				n = n<<8 | int(data[j])
+			}
+			data = data[-w:]
+		}
+		if n < 0 || n > len(data) {
+			return nil, false
+		}
+		row[i], data = data[:n:n], data[n:]
+	}
+	return data, true
+}
+
+// keyOf makes the key of a row's cells.
+func (d *described) keyOf(key cdc.Key, cells [][]byte, f mycodec.Format) (cdc.Key, error) {
+	if len(key) != len(d.key) {
+		key = make(cdc.Key, len(d.key))
+	}
+	for i, at := range d.key {
+		if cells[at] == nil {
+			return nil, fmt.Errorf("table %s, column %q: a key that is null", d.name, d.columns[at].Name)
+		}
+		var err error
+		if key[i], err = d.codecs[at].Key(key[i][:0], cells[at], f); err != nil {
+			return nil, fmt.Errorf("table %s, column %q: %w", d.name, d.columns[at].Name, err)
+		}
+	}
+	return key, nil
+}
+
+// keyChanged reports whether two rows have different keys.
+func (d *described) keyChanged(old, now [][]byte) bool {
+	for _, i := range d.key {
+		if !bytes.Equal(old[i], now[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// table is a described table bound to a builder: the rows of one schema version on their way into a batch.
+type table struct {
+	*described
+	*halves.Gathering
+
+	log, text []mycodec.Decoder
+	counter   *tableCounter
+	// While the log catches up with the copy: what of the table's changes counts.
+	filter   *cdc.TableFilter[core.Txn, *core.Point]
+	row, old [][]byte
+}
+
+// bind makes the builder of a schema version and the decoders into it.
+func bind(d *described, version uint32, where string) (*table, error) {
+	schema, err := rows.NewSchema(d.id(), version, mycodec.Origin, d.columns)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.MYSchemaChanged, where, err.Error(), "table", d.name.String())
+	}
+	t := &table{
+		described: d, Gathering: halves.NewGathering(schema), row: make([][]byte, len(d.columns)), old: make([][]byte, len(d.columns)),
+	}
+	for i, c := range d.codecs {
+		log, err := c.Decoder(t.Builder, i, mycodec.Log)
+		if err != nil {
+			return nil, fault.Wrap(err, fault.MYTypeUndecodable, where, err.Error(), "table", d.name.String())
+		}
+		text, err := c.Decoder(t.Builder, i, mycodec.Text)
+		if err != nil {
+			return nil, fault.Wrap(err, fault.MYTypeUndecodable, where, err.Error(), "table", d.name.String())
+		}
+		t.log, t.text = append(t.log, log), append(t.text, text)
+	}
+	return t, nil
+}
+
+// put sets every column of the builder's current row.
+func (t *table) put(cells [][]byte, decoders []mycodec.Decoder) error {
+	for i, c := range cells {
+		if c == nil {
+			t.Null(i)
+			continue
+		}
+		if err := decoders[i](c); err != nil {
+			return fmt.Errorf("table %s, column %q: %w", t.name, t.columns[i].Name, err)
+		}
+	}
+	return nil
+}
