@@ -4,7 +4,7 @@
 // The cases O01 to O50 are failures of other tools reported in public; each test says which one it is. Those of
 // PostgreSQL, and where they are tested:
 //
-//	O01  a change between a chunk and the log    TestVisibilityGap, TestSource, flows.TestKillWhileTablesAreCopied
+//	O01  a change between a chunk and the log    TestVisibilityGap, TestBehindStandby, TestSource, flows.TestKillWhileTablesAreCopied
 //	O02  crash before the copy is acknowledged   TestCrashBetweenCopyAndEpoch, TestSource
 //	O05  readers of several moments, reconnects  TestSource (killed connections)
 //	O06  a copy outlasts the connection          TestCopyLongerThanTheServersPatience
@@ -17,16 +17,17 @@
 //	O16  a blocked consumer                      TestBlockedConsumerKeepsTheConnection
 //	O17  a slot made again                       TestSlotMadeAgain
 //	O18  a slot that lost log                    TestSlotLost
+//	O19  a slot older than its publication       TestSlotOlderThanItsPublication
 //	O34  underscores in names                    TestUnderscoreIsNoWildcard
 //	O35  identifiers of any letters              TestIdentifiers
 //	O42  values out of line                      TestUnchangedToast, TestMovedWithoutItsValue, itest/types
-//	O43  generated columns                       TestGeneratedColumn
+//	O43  generated columns                       TestGeneratedColumn, TestGeneratedColumnsByPublication, ...UnderFull
 //	O44  special numbers and dates               itest/types
 //	O45  a key changes                           TestKeyChange, TestMovedWithoutItsValue, TestSource
 //	O46  changes of one key in one epoch         pkg/rows, itest/sink
 //	O47  transactions larger than memory         TestLargeTransactionInBoundedMemory
 //	O49  a server that says nothing              TestFrozenServer
+//	O50  times that are not known                TestReportsNoTimeThatIsNotKnown, and how they are shown: services/weir/internal/cli
 //
-// Not here: O13 is the sinks' (package itest/sink), O19 and O20 need a publication that changes under a slot, O48 the claim
-// check, O50 the clock of reports.
+// Not here: O13 is the sinks' (package itest/sink), O20 needs a publication that changes under a slot, O48 the claim check.
 package cdcpostgres
