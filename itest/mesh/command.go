@@ -149,6 +149,7 @@ type Status struct {
 	Sinks  []struct {
 		Name    string
 		Waiting *struct{ Fault Fault }
+		Dead    int
 	}
 	Why []string
 }

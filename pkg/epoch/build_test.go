@@ -323,6 +323,8 @@ func TestLedgerAgainstManifests(t *testing.T) {
 		{"a gap", links, []LedgerEntry{ra, rc}, 2},
 		{"twice", links, []LedgerEntry{ra, rb, rb}, 1},
 		{"other rows", links, []LedgerEntry{ra, {Ref: b.Ref, Prev: a.Ref, Rows: 6}}, 1},
+		{"a dead letter", links, []LedgerEntry{ra, {Ref: b.Ref, Prev: a.Ref, Rows: 4, Dead: 1}}, 0},
+		{"a dead letter too many", links, []LedgerEntry{ra, {Ref: b.Ref, Prev: a.Ref, Rows: 5, Dead: 1}}, 1},
 		{"the bus knows less", links[:2], []LedgerEntry{ra, rb, rc}, 1},
 	} {
 		if found := Ledger("out", tt.links, tt.entries); len(found) != tt.found {

@@ -114,11 +114,12 @@ func linked(before, l Link) []Finding {
 type LedgerEntry struct {
 	Ref  Ref
 	Prev Ref
-	Rows uint64
+	// Rows were applied, Dead were left out because they have a dead letter.
+	Rows, Dead uint64
 }
 
 // Ledger checks one sink's ledger log, oldest first, against the manifests: each entry's prev is the entry before it,
-// and every manifest that staged for the sink, up to the last entry, is there once, in order, with its rows. Entries older than
+// and every manifest that staged for the sink, up to the last entry, is there once, in order, with its rows, applied or counted as dead. Entries older than
 // the oldest manifest are checked among themselves only. When the ledger's last entry lies beyond the manifests, the
 // bus knows less than the target.
 func Ledger(sink string, links []Link, entries []LedgerEntry) []Finding {
@@ -155,8 +156,8 @@ func Ledger(sink string, links []Link, entries []LedgerEntry) []Finding {
 		if next < len(want) && want[next].Ref == e.Ref {
 			next++
 		}
-		if rows := stagedRows(l.Manifest, sink); rows != e.Rows {
-			say(where, "%d rows were staged, the ledger says %d", rows, e.Rows)
+		if rows := stagedRows(l.Manifest, sink); rows != e.Rows+e.Dead {
+			say(where, "%d rows were staged, the ledger says %d and %d dead letters", rows, e.Rows, e.Dead)
 		}
 	}
 	return found

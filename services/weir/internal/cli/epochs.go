@@ -206,7 +206,7 @@ func readLedger(ctx context.Context, jobName, _ string, k spec.Sink) ([]epoch.Le
 	}
 	log := make([]epoch.LedgerEntry, 0, len(l.Log))
 	for _, e := range l.Log {
-		log = append(log, epoch.LedgerEntry{Ref: e.Ref, Prev: e.Prev, Rows: e.Rows})
+		log = append(log, epoch.LedgerEntry{Ref: e.Ref, Prev: e.Prev, Rows: e.Rows, Dead: e.Dead})
 	}
 	return log, true, "", nil
 }
