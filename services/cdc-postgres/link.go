@@ -158,6 +158,11 @@ func (l *link) session(ctx context.Context, req request) error {
 	}
 	stream, err := l.target.StartFree(ctx, conn, pgrepl.StartOptions{
 		Slot: a.Slot, Publication: a.Publication, From: req.from.End, Binary: book.binary,
+		AtWork: func(pid uint32) bool {
+			working := l.target.AtWork(ctx, conn, pid)
+			l.log.WarnContext(ctx, "the server has sent nothing for a while", slog.Bool("at_work", working))
+			return working
+		},
 	})
 	if err != nil {
 		return err

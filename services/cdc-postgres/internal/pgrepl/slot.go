@@ -68,6 +68,20 @@ func (t *Target) Slot(ctx context.Context, conn *pgx.Conn, name string) (s Slot,
 	return s, err == nil, t.Fault(err)
 }
 
+// workTimeout bounds the question whether a process is at work.
+const workTimeout = 3 * time.Second
+
+// AtWork reports whether a process of the server computes or reads, rather than waits for its client or for something to do.
+// No answer is no.
+func (t *Target) AtWork(ctx context.Context, conn *pgx.Conn, pid uint32) bool {
+	ctx, cancel := context.WithTimeout(ctx, workTimeout)
+	defer cancel()
+	var working bool
+	err := conn.QueryRow(ctx, "SELECT coalesce(wait_event_type, '') NOT IN ('Activity', 'Client') FROM pg_stat_activity WHERE pid = $1",
+		int32(pid)).Scan(&working)
+	return err == nil && working
+}
+
 // Slots lists the slots of this database.
 func (t *Target) Slots(ctx context.Context, conn *pgx.Conn) ([]Slot, error) {
 	rows, err := conn.Query(ctx, slotQuery+" WHERE database = current_database() ORDER BY slot_name")

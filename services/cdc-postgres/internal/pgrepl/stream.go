@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,6 +49,9 @@ type StartOptions struct {
 	Publication string
 	From        position.LSN
 	Binary      bool
+	// AtWork is asked, by the goroutine that receives, when nothing has come for so long that the connection would count
+	// as dead: whether the server's process is at work on what it has not sent yet. Nil says no.
+	AtWork func(pid uint32) bool
 }
 
 // Stream is a replication connection in copy mode. Receive belongs to one goroutine; Status and Close may be called
@@ -58,6 +62,8 @@ type Stream struct {
 	conn   net.Conn
 	r      io.Reader
 	system System
+	pid    uint32 // of the server's process
+	atWork func(pid uint32) bool
 
 	buf   []byte // received bytes without a complete message yet
 	fail  error  // what to return once everything before it was handed out
@@ -76,7 +82,10 @@ func (t *Target) Start(ctx context.Context, opts StartOptions) (*Stream, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{target: t, slot: opts.Slot, conn: hijacked.Conn, r: r, buf: make([]byte, 0, chunkSize), spare: make(chan []byte, spares), low: lowWaterOf(hijacked.Conn)}
+	s := &Stream{
+		target: t, slot: opts.Slot, conn: hijacked.Conn, r: r, pid: hijacked.PID, atWork: opts.AtWork,
+		buf: make([]byte, 0, chunkSize), spare: make(chan []byte, spares), low: lowWaterOf(hijacked.Conn),
+	}
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)) })
 	err = s.start(opts)
 	if !stop() {
@@ -221,7 +230,7 @@ func (s *Stream) Receive() (Chunk, error) {
 		}
 		n, err := s.r.Read(s.buf[len(s.buf):cap(s.buf)])
 		s.buf = s.buf[:len(s.buf)+n]
-		if err != nil {
+		if err != nil && !s.patient(err) {
 			s.fail = err
 		}
 		chunk, end := s.cut()
@@ -233,6 +242,12 @@ func (s *Stream) Receive() (Chunk, error) {
 		return chunk, nil
 	}
 	return Chunk{}, s.target.streamFault(s.fail, s.slot)
+}
+
+// patient reports whether silence is to be borne: a row of hundreds of megabytes takes the server long, and it sends nothing
+// meanwhile. Read anew it would take as long again, without end.
+func (s *Stream) patient(err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) && s.atWork != nil && s.atWork(s.pid)
 }
 
 // pause waits before the next read, by how much the last one found.
