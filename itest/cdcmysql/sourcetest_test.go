@@ -2,6 +2,7 @@ package cdcmysql
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strconv"
 	"strings"
@@ -27,15 +28,9 @@ const patience = 30 * time.Second
 // The suite of database sources, on tables of every kind of key.
 func TestSource(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	cases := 0
 	sourcetest.Run(t, func(t *testing.T) sourcetest.Harness {
 		t.Helper()
-		mu.Lock()
-		cases++
-		name := fmt.Sprintf("suite_%d", cases)
-		mu.Unlock()
-		return openSuite(t, mysql, name)
+		return openSuite(t, mysql, "suite_"+strings.ToLower(rand.Text()[:8]))
 	})
 }
 
