@@ -89,10 +89,13 @@ func (c Codec) Key(dst, cell []byte, f Format) ([]byte, error) {
 }
 
 func (c Codec) whole(cell []byte, log bool) (int64, bool) {
-	if log {
-		return c.logged(cell), len(cell) == c.Width()
+	if !log {
+		return c.written(cell)
 	}
-	return c.written(cell)
+	if len(cell) != c.Width() {
+		return 0, false
+	}
+	return c.logged(cell), true
 }
 
 // numberKey makes the key of a number that has no order here.
