@@ -492,3 +492,116 @@ func TestChain(t *testing.T) {
 		}
 	}
 }
+
+// A table that comes back is emptied before it is copied, in whatever stage it comes: its old rows are nobody else's to
+// remove, and the truncate needs the reader of the log.
+func TestTableComesBack(t *testing.T) {
+	t.Parallel()
+	back := Table{ID: 8, Name: "public.items", Sent: true}
+	for name, prepare := range map[string]func(d *duo){
+		"while others are copied": func(*duo) {},
+		"while the log is followed": func(d *duo) {
+			d.settle()
+			d.bound(true)
+			d.read()
+			d.cover()
+			d.share.Follow()
+			d.share.Passed(7)
+			d.exchange()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &duo{tb: t, a: NewAssigner(Config{Mode: Initial, Readers: 1}, []Table{orders()}), share: NewShare(1)}
+			prepare(d)
+			if !d.a.Tables([]Table{orders(), back}) {
+				t.Error("the log need not stand still")
+			}
+			d.exchange()
+			if d.a.stage != stagePause {
+				d.settle()
+				d.bound(true)
+				d.read()
+				d.cover()
+				if split, ok := d.share.Follow(); !ok || len(split.Tables) != 1 {
+					t.Fatalf("the log is %+v, %t", split, ok)
+				}
+			}
+			truncate, asked := d.share.Pausing()
+			if !asked || !slices.Equal(truncate, []TableID{8}) {
+				t.Fatalf("asked to pause: %t, to empty %v", asked, truncate)
+			}
+		})
+	}
+}
+
+// Another log in place of one that is lost: every table is emptied and copied, whatever was under way, and the log goes on
+// from its own beginning.
+func TestRenew(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(d *duo){
+		"before anything was read": func(*duo) {},
+		"while tables are copied":  func(d *duo) { d.settle(); d.bound(false, intKey(1), intKey(2)); d.share.Next() },
+		"while the log is followed": func(d *duo) {
+			d.settle()
+			d.bound(true)
+			d.read()
+			d.cover()
+			d.share.Follow()
+		},
+		"while it stands": func(d *duo) {
+			d.settle()
+			d.bound(true)
+			d.read()
+			d.cover()
+			d.share.Follow()
+			d.a.Again(7)
+			d.exchange()
+			d.share.Paused()
+			d.exchange()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &duo{tb: t, a: NewAssigner(Config{Mode: Initial, Readers: 1}, []Table{orders()}), share: NewShare(1)}
+			prepare(d)
+			var log []byte
+			if d.share.Following() {
+				log = []byte("old")
+			}
+			state := d.a.Snapshot(9)
+			head, segments, err := OpenInline(state.Inline())
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := RestoreAssigner(Config{Mode: Initial, Readers: 1}, head, segments, [][]byte{d.share.State(log)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.Renew([]byte("new"))
+			if !a.Tables([]Table{orders()}) {
+				t.Error("the new log need not stand still")
+			}
+			e := &duo{tb: t, a: a, share: NewShare(1)}
+			e.exchange()
+			split, ok := e.share.Follow()
+			if !ok || string(split.Log) != "new" || len(split.Tables) != 0 {
+				t.Fatalf("the log is %+v, %t", split, ok)
+			}
+			if truncate, asked := e.share.Pausing(); !asked || !slices.Equal(truncate, []TableID{7}) {
+				t.Fatalf("asked to pause: %t, to empty %v", asked, truncate)
+			}
+			e.share.Paused()
+			e.exchange()
+			e.cover()
+			e.settle()
+			e.bound(true, intKey(5))
+			e.read()
+			e.read()
+			e.cover()
+			if split, ok = e.share.Follow(); !ok || split.Log != nil || len(split.Tables[0].Chunks) != 2 {
+				t.Fatalf("the log goes on with %+v, %t; stage %d", split, ok, a.stage)
+			}
+		})
+	}
+}

@@ -15,6 +15,9 @@ type Table struct {
 	Keyless bool
 	// RowBytes is the average size of a row as the source estimates it; 0 when it does not know.
 	RowBytes int64
+	// Sent says, of a table that is new to the assigner, that rows of it may be at the sinks from an earlier time: they are
+	// removed there before it is copied.
+	Sent bool
 }
 
 // ChunkID names a chunk. Numbers grow and are never used twice in a life; they say nothing about the order of keys.

@@ -90,9 +90,10 @@ func (a *Assigner) Again(id TableID) bool {
 
 // Tables makes the tables be exactly these, in every state. What is new is copied, unless nothing is; what is gone is
 // forgotten, with all its chunks. A reader that has the log learns of it when it next gets the log: an adapter whose tables
-// change while it runs has to tell it by itself. A table that was removed and comes back is new: rows of it that are still at
-// the sinks are the caller's to remove. Estimates and names of known tables are taken over.
-func (a *Assigner) Tables(want []Table) {
+// change while it runs has to tell it by itself. A table that was removed and comes back is new, see [Table.Sent]. Estimates
+// and names of known tables are taken over. It reports whether the log has to stand still, as soon as a reader has it, until
+// it is asked to pause: before that no change of a new table may be emitted.
+func (a *Assigner) Tables(want []Table) (stands bool) {
 	kept := make([]*table, 0, len(want))
 	for _, w := range want {
 		t := a.table(w.ID)
@@ -102,17 +103,18 @@ func (a *Assigner) Tables(want []Table) {
 			continue
 		}
 		t = &table{Table: w, pure: true}
+		t.Sent = false
 		kept = append(kept, t)
 		switch {
 		case a.cfg.Mode == Never:
-		case a.stage.copying() || a.stage == stageClear:
+		case (a.stage.copying() || a.stage == stageClear) && !w.Sent:
 			a.reset(t)
 			if a.stage != stageClear {
 				a.stage, a.settling, a.cover = stageSettle, false, 0
 			}
 		default:
 			t.fresh, t.pure = true, false
-			a.again = append(a.again, pausing{table: w.ID})
+			a.again = append(a.again, pausing{table: w.ID, truncate: w.Sent})
 		}
 	}
 	a.tables = kept
@@ -128,4 +130,21 @@ func (a *Assigner) Tables(want []Table) {
 	if a.asked && gone(a.asking) {
 		a.asked = false
 	}
+	return len(a.again) > 0
+}
+
+// Renew begins anew with another log, one that does not have what lies between the end of the old one and its own beginning:
+// every table is emptied at the sinks and copied, however far its copy was, and the log goes on from there. It is called
+// after a restore, before anything else; log is the adapter's state of the new log.
+func (a *Assigner) Renew(log []byte) {
+	a.queue, a.tail, a.tailed, a.sealed, a.pausing = nil, nil, 0, nil, nil
+	clear(a.running)
+	a.again = make([]pausing, len(a.tables))
+	for i, t := range a.tables {
+		a.reset(t)
+		t.split, t.fresh = splitNone, true
+		a.again[i] = pausing{table: t.ID, truncate: true}
+	}
+	a.log, a.begun, a.told, a.asked = log, true, false, false
+	a.stage, a.settling, a.cover = stageFollow, false, 0
 }
