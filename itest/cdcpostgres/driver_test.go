@@ -73,6 +73,7 @@ type job struct {
 	logger   *slog.Logger      // nil logs nothing
 	salt     string
 	again    *source.Again
+	applied  uint64 // how often the source was changed
 }
 
 // newJob describes a job on a fresh database.
@@ -164,7 +165,7 @@ type attempt struct {
 func (j *job) open(ctx context.Context) (*attempt, error) {
 	j.fence++
 	cfg := j.config("db_enum")
-	cfg.Restore, cfg.Again = j.enum, j.again
+	cfg.Restore, cfg.Again, cfg.Applied = j.enum, j.again, j.applied
 	if j.reader != nil {
 		cfg.Parts = [][]byte{j.reader}
 	}
@@ -412,7 +413,9 @@ func (a *attempt) takeEpoch(t *testing.T) source.Cut {
 	select {
 	case <-done:
 	case <-time.After(patience):
-		t.Fatal("no epoch")
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		t.Fatalf("no epoch: %v", a.err)
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)

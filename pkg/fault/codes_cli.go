@@ -15,6 +15,7 @@ const (
 	CLIInterrupted  Code = "WEIR-CLI-011" // the command was interrupted before it was done
 	CLIResnapshot   Code = "WEIR-CLI-012" // the tables cannot be copied anew
 	CLINoLetter     Code = "WEIR-CLI-013" // there is no such dead letter
+	CLIApply        Code = "WEIR-CLI-014" // the spec changes what cannot change within a life
 )
 
 func cliCodes() []Entry {
@@ -57,7 +58,7 @@ func cliCodes() []Entry {
 		{
 			Code: CLISpecDiffers, Name: "SPEC_DIFFERS", Class: Permanent, Exit: ExitRequest,
 			Title:  "a job of this name runs with another spec",
-			Remedy: "Submit it under another name, or cancel the running job first: `weir job cancel <job>`.",
+			Remedy: "When only its tables differ: `weir job apply <file>`. Otherwise submit it under another name, or cancel the running job first: `weir job cancel <job>`.",
 		},
 		{
 			Code: CLIWrongPhase, Name: "WRONG_PHASE", Class: Permanent, Exit: ExitRequest,
@@ -83,6 +84,11 @@ func cliCodes() []Entry {
 			Code: CLINoLetter, Name: "NO_LETTER", Class: Permanent, Exit: ExitRequest,
 			Title:  "there is no such dead letter",
 			Remedy: "`weir dlq list <job>` shows the letters with their names.",
+		},
+		{
+			Code: CLIApply, Name: "APPLY_REFUSED", Class: Permanent, Exit: ExitRequest,
+			Title:  "the spec changes what cannot change while the job lives",
+			Remedy: "Tables of a source, its heartbeat and chunk_rows, allow of a sink, epoch and restart may change. Take <path> back, or submit the file as another job: another name, and targets of its own or existing: truncate.",
 		},
 	}
 }

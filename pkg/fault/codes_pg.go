@@ -78,12 +78,12 @@ func pgCodes() []Entry {
 		{
 			Code: PGSlotLost, Name: "PG_SLOT_LOST", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the slot has lost log that the job still needs",
-			Remedy: "The changes since the last epoch are gone from the server. Raise max_slot_wal_keep_size, drop the slot with SELECT pg_drop_replication_slot('<slot>'), then submit the job under a new name with existing: truncate.",
+			Remedy: "The changes since the last epoch are gone from the server. Raise max_slot_wal_keep_size, then have every table copied anew through a new slot: `weir job resnapshot <job>`. A slot that the spec names, drop and make again before that.",
 		},
 		{
 			Code: PGSlotMissing, Name: "PG_SLOT_MISSING", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the job's slot is gone",
-			Remedy: "The job's changes since the last epoch cannot be read any more. Find out who dropped <slot>, then submit the job under a new name with existing: truncate.",
+			Remedy: "The changes since the last epoch cannot be read any more. Find out who dropped <slot>, then have every table copied anew through a new slot: `weir job resnapshot <job>`. A slot that the spec names, make again before that.",
 		},
 		{
 			Code: PGSlotActive, Name: "PG_SLOT_ACTIVE", Class: Transient, Exit: ExitEnvironment,
@@ -93,7 +93,7 @@ func pgCodes() []Entry {
 		{
 			Code: PGSlotForeign, Name: "PG_SLOT_FOREIGN", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "a slot of this name exists and is not usable for the job",
-			Remedy: "Give the source another slot: name, or drop the old one: SELECT pg_drop_replication_slot('<slot>');",
+			Remedy: "When the spec names the slot, drop it and make it again: SELECT pg_drop_replication_slot('<slot>'); SELECT pg_create_logical_replication_slot('<slot>', 'pgoutput'); When Weir had made it, have every table copied anew through a new one: `weir job resnapshot <job>`",
 		},
 		{
 			Code: PGPublicationMissing, Name: "PG_PUBLICATION_MISSING", Class: Permanent, Exit: ExitEnvironment,
@@ -113,12 +113,12 @@ func pgCodes() []Entry {
 		{
 			Code: PGTimelineChanged, Name: "PG_TIMELINE_CHANGED", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the server was promoted or restored to another timeline",
-			Remedy: "Check that no committed change was lost in the failover, then submit the job under a new name with existing: truncate.",
+			Remedy: "Changes that only the old server had are in no log any more. Have every table copied anew through a new slot: `weir job resnapshot <job>`",
 		},
 		{
 			Code: PGBehind, Name: "PG_BEHIND_CONFIRMED", Class: Permanent, Exit: ExitVerify,
 			Title:  "the saved position is older than what the slot has confirmed",
-			Remedy: "The server no longer sends the changes in between: another reader moved the slot, or the bus was restored from an older copy. Bring the newer copy back, or submit the job under a new name with existing: truncate.",
+			Remedy: "The server no longer sends the changes in between: another reader moved the slot, somebody made it again, or the bus was restored from an older copy. Bring the newer copy back, or have every table copied anew through a new slot: `weir job resnapshot <job>`",
 		},
 		{
 			Code: PGNoIdentity, Name: "PG_NO_REPLICA_IDENTITY", Class: Permanent, Exit: ExitEnvironment,
@@ -158,7 +158,7 @@ func pgCodes() []Entry {
 		{
 			Code: PGSchemaChanged, Name: "PG_SCHEMA_CHANGED", Class: Permanent, Exit: ExitRequest,
 			Title:  "a captured table changed in a way that this build cannot follow",
-			Remedy: "When columns changed, copy the table anew: `weir job resnapshot`. When it was renamed, or dropped and made again, undo that or submit the job under a new name with existing: truncate.",
+			Remedy: "When columns changed, copy the table anew: `weir job resnapshot <job>` and the table's name. When it was renamed, or dropped and made again, `weir job apply` with the job's file takes it as it is today.",
 		},
 		{
 			Code: PGStandby, Name: "PG_STANDBY", Class: Permanent, Exit: ExitEnvironment,
@@ -173,7 +173,7 @@ func pgCodes() []Entry {
 		{
 			Code: PGAhead, Name: "PG_AHEAD_OF_LOG", Class: Permanent, Exit: ExitVerify,
 			Title:  "the saved position lies behind the end of the server's log",
-			Remedy: "The server was put back to an older copy of itself, and the targets hold changes that it no longer has. Compare them, then submit the job under a new name.",
+			Remedy: "The server was put back to an older copy of itself, and the targets hold changes that it no longer has. When the server is right as it is, have every table copied anew through a new slot: `weir job resnapshot <job>`",
 		},
 		{
 			Code: PGTableDiffers, Name: "PG_TABLE_DIFFERS", Class: Permanent, Exit: ExitVerify,

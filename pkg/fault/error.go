@@ -55,7 +55,7 @@ func (p Problem) String() string {
 }
 
 // New makes the error of a code. where and why are this case's; args are pairs of name and value which fill the
-// placeholders of the remedy: New(PGSlotLost, "sources.db", why, "slot", "weir_shop_db") fills <slot>; <where> is filled
+// placeholders of the remedy: New(PGSlotLost, "sources.db", why, "job", "shop") fills <job>; <where> is filled
 // with where. Placeholders without a value stay as they are and read as a blank to fill in. A code that is not in the table gives an error of class
 // Bug with an empty title.
 func New(code Code, where, why string, args ...string) *Error {

@@ -10,12 +10,12 @@ import (
 )
 
 func TestErrorForms(t *testing.T) {
-	e := New(PGSlotLost, "sources.db", "slot weir_shop_db: wal_status=lost", "slot", "weir_shop_db")
+	e := New(PGSlotLost, "sources.db", "slot weir_shop_db: wal_status=lost", "job", "shop")
 	wantLine := "WEIR-PG-009 the slot has lost log that the job still needs: slot weir_shop_db: wal_status=lost (sources.db)"
 	if e.Error() != wantLine {
 		t.Errorf("Error()\n got %s\nwant %s", e.Error(), wantLine)
 	}
-	if !strings.Contains(e.Remedy, "pg_drop_replication_slot('weir_shop_db')") {
+	if !strings.Contains(e.Remedy, "weir job resnapshot shop") {
 		t.Errorf("remedy not filled: %s", e.Remedy)
 	}
 	text := e.Text()

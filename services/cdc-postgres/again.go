@@ -7,7 +7,6 @@ import (
 
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/services/cdc-postgres/internal/catalog"
-	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
 )
 
 // again takes an order to copy tables anew, once: they are described as they are today, which is how the copy will find
@@ -17,6 +16,7 @@ func (s *setup) again(ctx context.Context, log *readerState) error {
 	if order == nil || order.Seq <= s.state.Again {
 		return nil
 	}
+	s.news = true
 	s.state.Again = order.Seq
 	var tables []*catalog.Table
 	last := make(map[uint32]schemaVersion)
@@ -55,7 +55,10 @@ func (s *setup) again(ctx context.Context, log *readerState) error {
 		s.standing = s.assigner.Again(f.id()) || s.standing
 		s.cfg.Logger.InfoContext(ctx, "table is copied anew", slog.String("table", f.String()), slog.Uint64("order", order.Seq))
 	}
-	return s.relist(ctx)
+	if s.veil == nil || s.source.Publication != "" {
+		return nil
+	}
+	return s.resend(ctx)
 }
 
 // sent is the schema version in which rows of the table were last sent.
@@ -66,29 +69,4 @@ func (t *capturedTable) sent(log *readerState) schemaVersion {
 		}
 	}
 	return schemaVersion{Version: t.Number, Fingerprint: t.Fingerprint, Columns: t.Version}
-}
-
-// relist has a publication of ours send the columns that its tables have today, where it does not send all.
-func (s *setup) relist(ctx context.Context) error {
-	if s.veil == nil || s.source.Publication != "" {
-		return nil
-	}
-	all, err := catalog.List(ctx, s.conn)
-	if err != nil {
-		return s.target.Fault(err)
-	}
-	tables := slices.DeleteFunc(all, func(t *catalog.Table) bool {
-		return !slices.ContainsFunc(s.state.Tables, func(c capturedTable) bool { return c.OID == t.OID })
-	})
-	if err := catalog.Describe(ctx, s.conn, tables); err != nil {
-		return s.target.Fault(err)
-	}
-	published := make([]pgrepl.Published, len(tables))
-	for i, t := range tables {
-		published[i].TableName = t.Name
-	}
-	if err := s.list(ctx, tables, published); err != nil {
-		return err
-	}
-	return s.target.MakePublication(ctx, s.conn, s.state.Publication, s.server.Version, published)
 }

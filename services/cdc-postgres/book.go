@@ -75,6 +75,9 @@ func (b *book) describe(ctx context.Context, conn *pgx.Conn, message []byte) (*d
 	}
 	name := pgrepl.TableName{Schema: r.Schema, Name: r.Name}
 	if d := b.judge(r, name); d != nil {
+		if oid, wanted := b.captured[name]; wanted && oid != r.OID {
+			return b.former(ctx, conn, d, oid, name)
+		}
 		return d, nil
 	}
 	// A table is described when something of it may have changed, which its names need not show.
@@ -91,6 +94,19 @@ func (b *book) describe(ctx context.Context, conn *pgx.Conn, message []byte) (*d
 	d := b.veil.describe(r, now, b.types, b.where)
 	if b.binary && d.err == nil && !d.binary() {
 		return nil, errAsText
+	}
+	return d, nil
+}
+
+// former settles a relation that has the name of a captured table and is another one. When the captured one still has its
+// name, it is the one that took the place of the other, and nothing of the other counts.
+func (b *book) former(ctx context.Context, conn *pgx.Conn, d *described, captured uint32, name pgrepl.TableName) (*described, error) {
+	now, err := catalog.ByOID(ctx, conn, captured)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read table %s from the catalog: %w", name, err)
+	case now != nil && now.Name == name:
+		return &described{relation: d.relation}, nil
 	}
 	return d, nil
 }

@@ -48,7 +48,7 @@ func open(cfg source.Config) (*opened, error) {
 		return nil, fmt.Errorf("%s.url: %w", where, err)
 	}
 	target, err := pgrepl.NewTarget(url, where, core.Session{
-		Life: cfg.Life, Vertex: string(cfg.Subtask.Vertex), Fence: cfg.Fence,
+		Job: cfg.Job, Life: cfg.Life, Vertex: string(cfg.Subtask.Vertex), Fence: cfg.Fence,
 	})
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (Connector) Release(ctx context.Context, cfg source.Config) error {
 		}
 	}
 	if o.source.Publication == "" {
-		return o.target.DropPublication(ctx, conn, core.BaseName(cfg.Job, cfg.Life))
+		return o.target.DropPublication(ctx, conn, o.owner().Publication())
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (o *opened) dropSlots(ctx context.Context, conn *pgx.Conn, gone func(name s
 		return err
 	}
 	for _, s := range slots {
-		if !core.OwnsSlot(o.cfg.Job, o.cfg.Life, s.Name) || !gone(s.Name) {
+		if !o.owner().Owns(s.Name) || !gone(s.Name) {
 			continue
 		}
 		if err := o.target.DropSlot(ctx, conn, s.Name, own); err != nil {
@@ -141,6 +141,11 @@ func (o *opened) dropSlots(ctx context.Context, conn *pgx.Conn, gone func(name s
 		}
 	}
 	return nil
+}
+
+// owner is who makes slots and publications.
+func (o *opened) owner() core.Owner {
+	return core.Owner{Job: o.cfg.Job, Source: o.cfg.Source.Name, Life: o.cfg.Life}
 }
 
 // captures reports whether the source wants a table. Weir's own tables never are.

@@ -139,7 +139,8 @@ func (x *examination) hasSlot() bool {
 	}
 	for _, l := range x.checkup.Lives {
 		for _, s := range x.facts.Slots {
-			if l.Job == x.checkup.Job && core.OwnsSlot(l.Job, l.Life, s.Name) {
+			o := core.Owner{Job: l.Job, Source: x.checkup.Source.Name, Life: l.Life}
+			if l.Job == x.checkup.Job && o.Owns(s.Name) {
 				return true
 			}
 		}

@@ -28,10 +28,11 @@ type enumerator struct {
 	assigner *cdc.Assigner
 	readers  int
 	only     bool
-	standing bool // the log is to wait for its pause
-	asking   bool // for an epoch, that the copy waits for
-	told     bool // what is read
-	over     bool // and that no chunk follows
+	standing bool     // the log is to wait for its pause
+	asking   bool     // for an epoch, that the copy waits for
+	first    epoch.ID // the first epoch that has this attempt's state
+	told     bool     // what is read
+	over     bool     // and that no chunk follows
 	planner  *planner
 	keeper   *keeper
 	latest   atomic.Pointer[report.Enumerator]
@@ -159,6 +160,9 @@ func (e *enumerator) status() source.Status {
 // Snapshot returns the names of slot and publication, what the server was, and where the copy is.
 func (e *enumerator) Snapshot(n epoch.ID) (source.Cut, error) {
 	e.asking = false
+	if e.first == 0 {
+		e.first = n
+	}
 	s := e.state
 	s.Copy = e.assigner.Snapshot(n).Inline()
 	return source.Cut{State: mustMarshal(s), Objects: spooled(e.assigner.Spools(), e.keeper.where)}, nil
@@ -172,8 +176,13 @@ func (e *enumerator) Receive(reader int, payload []byte) error {
 // Confirm lets the log follow chunks whose rows are committed. The log itself is confirmed by its reader.
 func (e *enumerator) Confirm(n epoch.ID, _ source.Cut) { e.assigner.Committed(n) }
 
-// Durable drops the slots of attempts that never had a durable epoch.
-func (e *enumerator) Durable(epoch.ID) { token(e.keeper.durable) }
+// Durable drops what no epoch names any more: the slots of attempts that never had a durable one, and what the state of this
+// one has left behind.
+func (e *enumerator) Durable(n epoch.ID) {
+	if e.first != 0 && n >= e.first {
+		token(e.keeper.durable)
+	}
+}
 
 // Drain lets a copy under way end; the log has no end of its own.
 func (e *enumerator) Drain(context.Context) error {

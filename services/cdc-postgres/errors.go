@@ -49,3 +49,8 @@ func noBefore(where string, tables []*catalog.Table) error {
 	}
 	return nil
 }
+
+// remedyCopy is the remedy when the log that a job needs is gone.
+func remedyCopy(job string) string {
+	return "Have every table copied anew through a new slot: `weir job resnapshot " + job + "`"
+}

@@ -19,7 +19,7 @@ const (
 	// the heartbeats would be the only thing that happens.
 	quiet = 8 << 10
 	// relistInterval is the pause between two looks for tables that were made later.
-	relistInterval = time.Minute
+	relistInterval = 15 * time.Second
 )
 
 // keeper is the enumerator's side towards the server: heartbeats, the health of the slot, old slots, new tables. What
@@ -32,7 +32,7 @@ type keeper struct {
 	failed  chan struct{} // closed after err was set
 	err     error
 
-	clean    bool         // no slot of an earlier attempt is left
+	clean    bool         // nothing of earlier states is left: slots of other attempts, published tables
 	beat     position.LSN // the end of our last heartbeat
 	relisted time.Time
 
@@ -45,7 +45,7 @@ func newKeeper(s *setup) *keeper {
 		setup: s, outside: s.skipped, relisted: time.Now(),
 		durable: make(chan struct{}, 1), drained: make(chan struct{}, 1), failed: make(chan struct{}),
 	}
-	if s.restored || s.source.Slot != "" { // the epoch that names the slot is durable, or there are no other slots
+	if s.restored && !s.news { // an epoch that has the state is durable
 		k.durable <- struct{}{}
 	}
 	return k
@@ -90,9 +90,12 @@ func (k *keeper) step(ctx context.Context, sql *session, dropOld bool) error {
 	if err != nil {
 		return err
 	}
-	s := setup{opened: k.opened, conn: conn, state: k.state}
+	s := setup{opened: k.opened, conn: conn, server: k.server, state: k.state}
 	if dropOld {
 		if err := s.dropOlder(ctx); err != nil {
+			return err
+		}
+		if err := s.narrow(ctx); err != nil {
 			return err
 		}
 		k.clean = true
@@ -121,7 +124,7 @@ func (k *keeper) heartbeat(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	if !head.SlotOK {
-		return fault.New(fault.PGSlotMissing, k.where, fmt.Sprintf("slot %q was dropped while the job ran", k.state.Slot), "slot", k.state.Slot)
+		return fault.New(fault.PGSlotMissing, k.where, fmt.Sprintf("slot %q was dropped while the job ran", k.state.Slot), "slot", k.state.Slot, "job", k.cfg.Job)
 	}
 	if err := k.target.CheckUsable(head.Slot); err != nil {
 		return err

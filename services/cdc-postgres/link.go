@@ -300,19 +300,19 @@ func checkSlot(ctx context.Context, conn *pgx.Conn, target *pgrepl.Target, name 
 		return slot, err
 	}
 	if !ok {
-		return slot, fault.New(fault.PGSlotMissing, target.Where(), fmt.Sprintf("there is no slot %q; the log is needed from %s on", name, from.End), "slot", name)
+		return slot, fault.New(fault.PGSlotMissing, target.Where(), fmt.Sprintf("there is no slot %q; the log is needed from %s on", name, from.End), "slot", name, "job", target.Job())
 	}
 	if err := target.CheckUsable(slot); err != nil {
 		return slot, err
 	}
 	if slot.Confirmed > from.End {
 		return slot, fault.New(fault.PGBehind, target.Where(), fmt.Sprintf(
-			"slot %q has confirmed %s, the position is %s: %d bytes of log are missing", name, slot.Confirmed, from.End, slot.Confirmed-from.End), "slot", name)
+			"slot %q has confirmed %s, the position is %s: %d bytes of log are missing", name, slot.Confirmed, from.End, slot.Confirmed-from.End), "slot", name, "job", target.Job())
 	}
 	// The server would wait without a word until its log has grown up to the position, and skip what comes before.
 	end, err := target.End(ctx, conn)
 	if err == nil && end < from.End {
-		err = fault.New(fault.PGAhead, target.Where(), fmt.Sprintf("the log ends at %s, the position is %s", end, from.End))
+		err = fault.New(fault.PGAhead, target.Where(), fmt.Sprintf("the log ends at %s, the position is %s", end, from.End), "job", target.Job())
 	}
 	return slot, err
 }

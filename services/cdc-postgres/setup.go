@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,7 +12,6 @@ import (
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/cdc-postgres/internal/catalog"
-	"weir.dev/weir/services/cdc-postgres/internal/core"
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
 )
 
@@ -28,7 +26,8 @@ type setup struct {
 	state    enumeratorState
 	assigner *cdc.Assigner
 	skipped  []skippedTable
-	standing bool // tables are to be copied anew before the log goes on
+	standing bool // tables are to be copied before the log goes on
+	news     bool // no durable epoch has the state as it is now
 }
 
 // skippedTable is a table that matches and is not captured.
@@ -51,7 +50,7 @@ func (s *setup) run(ctx context.Context) error {
 	return s.create(ctx)
 }
 
-// restore checks that the server still is what the state says, and that the log goes on at the position.
+// restore goes on from a durable epoch: orders that have come since are taken, and the log has to go on at its position.
 func (s *setup) restore(ctx context.Context) error {
 	state, err := decodeEnumeratorState(s.cfg.Restore, s.where)
 	if err != nil {
@@ -70,22 +69,41 @@ func (s *setup) restore(ctx context.Context) error {
 		return fault.New(fault.PGSystemChanged, s.where, fmt.Sprintf("the database %q was made again (oid %d, was %d)",
 			s.target.Database(), s.server.DatabaseOID, state.Database), "where", s.where)
 	}
-	slot, err := checkSlot(ctx, s.conn, s.target, state.Slot, state.position(log))
-	if err != nil {
+	if err := s.intact(ctx, log); err != nil {
+		if s.mends(err) {
+			return s.renew(ctx, log, err)
+		}
 		return err
 	}
-	if s.server.System.Timeline != state.System.Timeline {
-		// Only a slot that was synchronised to the standby still belongs to the same history.
-		if !slot.Failover {
-			return fault.New(fault.PGTimelineChanged, s.where, fmt.Sprintf("timeline %d, was %d", s.server.System.Timeline, state.System.Timeline))
-		}
-		s.cfg.Logger.WarnContext(ctx, "server is on another timeline", slog.Uint64("timeline", uint64(s.server.System.Timeline)))
-		s.state.System.Timeline = s.server.System.Timeline
+	if err := s.amend(ctx, log); err != nil {
+		return err
 	}
 	if s.skipped, err = s.compare(ctx); err != nil {
 		return err
 	}
 	return s.again(ctx, log)
+}
+
+// intact checks that the slot is the one that the state names, and that it has the log from the position on.
+func (s *setup) intact(ctx context.Context, log *readerState) error {
+	slot, err := checkSlot(ctx, s.conn, s.target, s.state.Slot, s.state.position(log))
+	if err != nil {
+		return err
+	}
+	if s.server.System.Timeline != s.state.System.Timeline {
+		// Only a slot that was synchronised to the standby still belongs to the same history.
+		if !slot.Failover {
+			return fault.New(fault.PGTimelineChanged, s.where, fmt.Sprintf("timeline %d, was %d", s.server.System.Timeline, s.state.System.Timeline),
+				"job", s.cfg.Job)
+		}
+		s.cfg.Logger.WarnContext(ctx, "server is on another timeline", slog.Uint64("timeline", uint64(s.server.System.Timeline)))
+		s.state.System.Timeline = s.server.System.Timeline
+	}
+	p, err := s.published(ctx)
+	if err != nil || s.state.Published == 0 || p.OID == s.state.Published {
+		return err
+	}
+	return s.unpublished("publication %q was dropped and made again, and the log from before cannot be sent through it")
 }
 
 // create makes what the first attempt of a life needs, and every attempt until an epoch is durable.
@@ -96,7 +114,7 @@ func (s *setup) create(ctx context.Context) error {
 	}
 	s.state = enumeratorState{
 		Version: stateVersion, Slot: s.source.Slot, Publication: s.source.Publication,
-		System: s.server.System, Database: s.server.DatabaseOID,
+		System: s.server.System, Database: s.server.DatabaseOID, Applied: s.cfg.Applied,
 	}
 	if s.cfg.Again != nil {
 		s.state.Again = s.cfg.Again.Seq // everything is copied in any case
@@ -105,7 +123,7 @@ func (s *setup) create(ctx context.Context) error {
 		return err
 	}
 	s.assigner = cdc.NewAssigner(s.copyConfig(), s.tasks())
-	if err := s.publication(ctx, tables); err != nil {
+	if err := s.publish(ctx, tables, nil); err != nil {
 		return err
 	}
 	s.state.Start, err = s.slot(ctx)
@@ -124,7 +142,7 @@ func (s *setup) resume() (*readerState, error) {
 	if s.assigner, err = cdc.RestoreAssigner(s.copyConfig(), head, segments, s.cfg.Parts); err != nil {
 		return bad(err)
 	}
-	s.assigner.Tables(s.tasks())
+	s.standing = s.assigner.Tables(s.tasks())
 	if log := s.assigner.Log(); log != nil {
 		return decodeReaderState(log, s.where)
 	}
@@ -191,62 +209,6 @@ func (s *setup) choose(ctx context.Context) ([]*catalog.Table, error) {
 	return tables, nil
 }
 
-// publication makes the publication, or checks the one that was given.
-func (s *setup) publication(ctx context.Context, tables []*catalog.Table) error {
-	if s.state.Publication != "" {
-		p, ok, err := s.target.Publication(ctx, s.conn, s.state.Publication)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return fault.New(fault.PGPublicationMissing, s.where+".publication", fmt.Sprintf("there is no publication %q", s.state.Publication),
-				"publication", s.state.Publication)
-		}
-		if !p.Insert || !p.Update || !p.Delete || !p.Truncate {
-			return fault.New(fault.PGPublicationMissing, s.where+".publication", fmt.Sprintf(
-				"publication %q leaves out some operations; it needs insert, update, delete and truncate", s.state.Publication), "publication", s.state.Publication)
-		}
-		for _, t := range tables {
-			if !p.Tables[t.Name] {
-				return notPublished(s.where+".publication", s.state.Publication, t, p.ViaRoot)
-			}
-		}
-		return nil
-	}
-	s.state.Publication = core.BaseName(s.cfg.Job, s.cfg.Life)
-	published := make([]pgrepl.Published, len(tables))
-	for i, t := range tables {
-		published[i].TableName = t.Name
-		if !t.Owned && !s.server.Superuser {
-			return fault.New(fault.PGNoCreate, s.where, fmt.Sprintf("only the owner of table %s may publish it", t.Name),
-				"role", s.target.User(), "database", s.target.Database(), "publication", s.state.Publication, "tables", t.Name.Sanitize())
-		}
-	}
-	if err := s.list(ctx, tables, published); err != nil {
-		return err
-	}
-	if !s.server.CanCreate {
-		return fault.New(fault.PGNoCreate, s.where, fmt.Sprintf("role %q has no CREATE right on database %q", s.target.User(), s.target.Database()),
-			"role", s.target.User(), "database", s.target.Database(), "publication", s.state.Publication, "tables", tables[0].Name.Sanitize())
-	}
-	return s.target.MakePublication(ctx, s.conn, s.state.Publication, s.server.Version, published)
-}
-
-// list names the columns to be sent of tables of which some are not to leave the server.
-func (s *setup) list(ctx context.Context, tables []*catalog.Table, published []pgrepl.Published) error {
-	if s.veil == nil {
-		return nil
-	}
-	for i, t := range tables {
-		one, err := catalog.OneIdentity(ctx, s.conn, t)
-		if err != nil {
-			return s.target.Fault(err)
-		}
-		published[i].Columns = s.veil.listed(t, s.server.Version, one)
-	}
-	return nil
-}
-
 // slot makes the slot of this attempt, or checks the one that was given, and returns where its log begins. Slots of
 // earlier attempts stay until an epoch is durable, unless there is no room otherwise: no epoch that names them can
 // become durable any more, since this attempt was started without one.
@@ -261,7 +223,7 @@ func (s *setup) slot(ctx context.Context) (position.LSN, error) {
 		}
 		return slot.Confirmed, s.target.CheckUsable(slot)
 	}
-	s.state.Slot = core.SlotName(s.cfg.Job, s.cfg.Life, s.cfg.Fence)
+	s.state.Slot = s.owner().Slot(s.cfg.Fence)
 	if s.server.SlotsUsed >= s.server.SlotsLimit {
 		if err := s.dropOlder(ctx); err != nil {
 			return 0, err
@@ -286,35 +248,5 @@ func (s *setup) dropOlder(ctx context.Context) error {
 
 // older reports whether a slot of this life was made by an earlier attempt and is not the one in use.
 func (s *setup) older(name string) bool {
-	return name != s.state.Slot && core.SlotFence(s.cfg.Job, s.cfg.Life, name) < s.cfg.Fence
-}
-
-// compare holds the state against the server of today. A captured table that has left the publication is an error: its
-// changes would be missing without a word. It returns the tables that match and are not captured.
-func (s *setup) compare(ctx context.Context) ([]skippedTable, error) {
-	p, ok, err := s.target.Publication(ctx, s.conn, s.state.Publication)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, fault.New(fault.PGPublicationMissing, s.where, fmt.Sprintf("publication %q is gone", s.state.Publication), "publication", s.state.Publication)
-	}
-	all, err := catalog.List(ctx, s.conn)
-	if err != nil {
-		return nil, s.target.Fault(err)
-	}
-	var skipped []skippedTable
-	for _, t := range all {
-		captured := slices.ContainsFunc(s.state.Tables, func(c capturedTable) bool { return c.OID == t.OID })
-		switch {
-		case captured && !p.Tables[t.Name]:
-			return nil, notPublished(s.where, s.state.Publication, t, p.ViaRoot)
-		case captured, !s.captures(t.Name):
-		case t.Obstacle != "":
-			skipped = append(skipped, skippedTable{t.Name, "not captured: " + t.Obstacle + " is not in the log"})
-		default:
-			skipped = append(skipped, skippedTable{t.Name, "not captured: made after the job was set up"})
-		}
-	}
-	return skipped, nil
+	return name != s.state.Slot && s.owner().Fence(name) < s.cfg.Fence
 }

@@ -17,15 +17,22 @@ const stateVersion = 2
 // enumeratorState is what an epoch keeps of the enumerator. From the first durable epoch on the slot it names is the
 // only one the job may read, and is never made again silently.
 type enumeratorState struct {
-	Version     int             `json:"version"`
-	Slot        string          `json:"slot"`
-	Publication string          `json:"publication"`
-	Start       position.LSN    `json:"start"` // the slot's consistent point: everything after it is in the log
-	System      pgrepl.System   `json:"system"`
-	Database    uint32          `json:"database"`
-	Tables      []capturedTable `json:"tables"`
+	Version     int    `json:"version"`
+	Slot        string `json:"slot"`
+	Publication string `json:"publication"`
+	// Published is the publication's OID: log from before it was made again cannot be read through it.
+	Published uint32          `json:"published,omitempty"`
+	Start     position.LSN    `json:"start"` // the slot's consistent point: everything after it is in the log
+	System    pgrepl.System   `json:"system"`
+	Database  uint32          `json:"database"`
+	Tables    []capturedTable `json:"tables"`
 	// Again is the last order to copy tables anew that was taken.
 	Again uint64 `json:"again,omitempty"`
+	// Applied is the last change of the spec that was taken.
+	Applied uint64 `json:"applied,omitempty"`
+	// Gone are the tables that were captured once and are no more, with the last version of their schema: rows of them are
+	// at the sinks.
+	Gone map[rows.TableID]schemaVersion `json:"gone,omitempty"`
 	// Standing tells readers that the log waits until it is asked to pause; it is in no epoch.
 	Standing bool `json:"standing,omitempty"`
 	// Copy is the state of the copy and, while no reader has it, of the log.

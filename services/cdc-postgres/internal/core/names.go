@@ -1,7 +1,9 @@
 package core
 
 import (
+	"fmt"
 	"hash/fnv"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -14,24 +16,34 @@ const maxName = 63
 // maxFence is the number of digits of the largest token.
 const maxFence = 20
 
-// BaseName is the name of a job's slot and publication: weir_<job>_<life>. It leaves room for the suffix that
-// [SlotName] may add. Slots allow lower-case letters, digits and underscores only.
-func BaseName(job, life string) string {
-	tail := "_" + word(life)
+// Owner is who makes a slot and a publication: one source of one life of a job. Two sources of a job on one server, and two
+// lives of a job, have names of their own.
+type Owner struct{ Job, Source, Life string }
+
+// Publication is the name of the owner's publication, and what the names of its slots begin with: weir_<job>_<source>_<life>.
+// It leaves room for the suffix that [Owner.Slot] adds. What of job and source does not fit is replaced by a hash of both;
+// the life is always whole. Slots allow lower-case letters, digits and underscores only.
+func (o Owner) Publication() string {
+	tail := "_" + word(o.Life)
 	room := maxName - maxFence - 1 - len("weir_") - len(tail)
-	j := word(job)
-	if len(j) > room {
-		j = j[:max(room, 0)]
+	who := word(o.Job) + "_" + word(o.Source)
+	if len(who) > room {
+		h := fnv.New32a()
+		h.Write([]byte(o.Job + "/" + o.Source))
+		who = who[:max(room-1-sumDigits, 0)] + "_" + fmt.Sprintf("%0*x", sumDigits, h.Sum32())
 	}
-	return "weir_" + j + tail
+	return "weir_" + who + tail
 }
 
-// SlotName is the name of the slot an attempt makes when a slot of the base name is left over from an earlier one.
-func SlotName(job, life string, f fence.Token) string { return BaseName(job, life) + "_" + f.String() }
+// sumDigits is the length of the hash in a shortened name.
+const sumDigits = 8
 
-// OwnsSlot reports whether a slot was made by this life of the job, by any of its attempts.
-func OwnsSlot(job, life, slot string) bool {
-	base := BaseName(job, life)
+// Slot is the name of the slot that an attempt makes.
+func (o Owner) Slot(f fence.Token) string { return o.Publication() + "_" + f.String() }
+
+// Owns reports whether a slot was made by the owner, by any of its attempts.
+func (o Owner) Owns(slot string) bool {
+	base := o.Publication()
 	if slot == base {
 		return true
 	}
@@ -43,14 +55,26 @@ func OwnsSlot(job, life, slot string) bool {
 	return err == nil
 }
 
-// SlotFence is the token in the name of a slot of this life; zero for the base name.
-func SlotFence(job, life, slot string) fence.Token {
-	suffix, _ := strings.CutPrefix(slot, BaseName(job, life)+"_")
+// Fence is the token in the name of one of the owner's slots; zero when there is none.
+func (o Owner) Fence(slot string) fence.Token {
+	suffix, _ := strings.CutPrefix(slot, o.Publication()+"_")
 	f, err := fence.ParseToken(suffix)
 	if err != nil {
 		return 0
 	}
 	return f
+}
+
+// made is the form of the names that Weir gives to slots and publications.
+var made = regexp.MustCompile(`^weir_[a-z0-9_]+?_([0-9a-f]{16})(?:_[0-9]+)?$`)
+
+// LifeOf is the life in the name of a slot or a publication; ok is false when it is not one of Weir's.
+func LifeOf(name string) (life string, ok bool) {
+	m := made.FindStringSubmatch(name)
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
 }
 
 func word(s string) string {
@@ -67,6 +91,8 @@ func word(s string) string {
 
 // Session is who holds a connection, as its application_name says.
 type Session struct {
+	// Job is for remedies; it is in no name, since the life is.
+	Job    string
 	Life   string
 	Vertex string
 	Fence  fence.Token

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,8 +12,11 @@ import (
 // Life is a life of a job that still needs what it made.
 type Life struct{ Job, Life string }
 
-// made is the form of the names that Weir gives: weir_<job>_<life>, and for slots the fence.
-var made = regexp.MustCompile(`^weir_[a-z0-9_]+_[0-9a-f]{16}(_[0-9]+)?$`)
+// needed reports whether a name is one of Weir's, and whether a life still needs what has it.
+func needed(name string, lives []Life) (ours, needed bool) {
+	life, ours := core.LifeOf(name)
+	return ours, ours && slices.ContainsFunc(lives, func(l Life) bool { return l.Life == life })
+}
 
 // Leftovers lists slots and publications of this database that no life needs any more. asked is false when nobody could
 // say which lives there are.
@@ -35,10 +37,11 @@ func (f *Facts) Leftovers(where string, lives []Life, asked bool) []preflight.Fi
 		c.warn("leftover_"+kind, name, found, why, remedy)
 	}
 	for _, s := range f.Slots {
-		if s.Database != f.Database || !made.MatchString(s.Name) {
+		made, wanted := needed(s.Name, lives)
+		if s.Database != f.Database || !made {
 			continue
 		}
-		if s.ActivePID != 0 || slices.ContainsFunc(lives, func(l Life) bool { return core.OwnsSlot(l.Job, l.Life, s.Name) }) {
+		if s.ActivePID != 0 || wanted {
 			ours++ // what somebody reads is no leftover, whoever it is
 			continue
 		}
@@ -46,10 +49,7 @@ func (f *Facts) Leftovers(where string, lives []Life, asked bool) []preflight.Fi
 			"SELECT pg_drop_replication_slot("+literal(s.Name)+");")
 	}
 	for _, name := range f.Publications {
-		if !made.MatchString(name) {
-			continue
-		}
-		if f.readBySomebody(name) || slices.ContainsFunc(lives, func(l Life) bool { return core.BaseName(l.Job, l.Life) == name }) {
+		if made, wanted := needed(name, lives); !made || wanted || f.readBySomebody(name) {
 			continue
 		}
 		leave("publication", name, "it belongs to a job of Weir", "DROP PUBLICATION "+identifier(name)+";")

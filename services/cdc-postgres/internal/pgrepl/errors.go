@@ -97,7 +97,7 @@ func cause(err error) error {
 }
 
 func (t *Target) fault(err error, code fault.Code, args ...string) error {
-	args = append([]string{"where", t.where, "role", t.config.User, "database", t.config.Database}, args...)
+	args = append([]string{"where", t.where, "role", t.config.User, "database", t.config.Database, "job", t.session.Job}, args...)
 	e := fault.New(code, t.where, why(err), args...)
 	e.Err = cause(err)
 	return e

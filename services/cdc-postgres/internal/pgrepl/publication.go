@@ -24,6 +24,8 @@ func (n TableName) String() string { return n.Schema + "." + n.Name }
 
 // Publication is what a publication sends.
 type Publication struct {
+	// OID is another one when the publication was dropped and made again.
+	OID                              uint32
 	AllTables                        bool
 	Insert, Update, Delete, Truncate bool
 	ViaRoot                          bool
@@ -33,8 +35,8 @@ type Publication struct {
 // Publication finds a publication by name; ok is false when there is none.
 func (t *Target) Publication(ctx context.Context, conn *pgx.Conn, name string) (p Publication, ok bool, err error) {
 	err = conn.QueryRow(ctx, `
-SELECT puballtables, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot FROM pg_publication WHERE pubname = $1`,
-		name).Scan(&p.AllTables, &p.Insert, &p.Update, &p.Delete, &p.Truncate, &p.ViaRoot)
+SELECT oid, puballtables, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot FROM pg_publication WHERE pubname = $1`,
+		name).Scan(&p.OID, &p.AllTables, &p.Insert, &p.Update, &p.Delete, &p.Truncate, &p.ViaRoot)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return p, false, nil
 	}

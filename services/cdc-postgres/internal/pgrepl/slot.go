@@ -96,15 +96,15 @@ func (t *Target) Slots(ctx context.Context, conn *pgx.Conn) ([]Slot, error) {
 func (t *Target) CheckUsable(s Slot) error {
 	switch {
 	case s.Plugin != plugin:
-		return fault.New(fault.PGSlotForeign, t.where, fmt.Sprintf("slot %q has the plugin %q, not %s", s.Name, s.Plugin, plugin), "slot", s.Name)
+		return fault.New(fault.PGSlotForeign, t.where, fmt.Sprintf("slot %q has the plugin %q, not %s", s.Name, s.Plugin, plugin), "slot", s.Name, "job", t.session.Job)
 	case s.Database != t.config.Database:
-		return fault.New(fault.PGSlotForeign, t.where, fmt.Sprintf("slot %q belongs to the database %q", s.Name, s.Database), "slot", s.Name)
+		return fault.New(fault.PGSlotForeign, t.where, fmt.Sprintf("slot %q belongs to the database %q", s.Name, s.Database), "slot", s.Name, "job", t.session.Job)
 	case s.Temporary:
-		return fault.New(fault.PGSlotForeign, t.where, fmt.Sprintf("slot %q is temporary", s.Name), "slot", s.Name)
+		return fault.New(fault.PGSlotForeign, t.where, fmt.Sprintf("slot %q is temporary", s.Name), "slot", s.Name, "job", t.session.Job)
 	case s.Confirmed == 0:
-		return fault.New(fault.PGSlotForeign, t.where, fmt.Sprintf("slot %q is still being made", s.Name), "slot", s.Name)
+		return fault.New(fault.PGSlotForeign, t.where, fmt.Sprintf("slot %q is still being made", s.Name), "slot", s.Name, "job", t.session.Job)
 	case s.WALStatus == "lost":
-		return fault.New(fault.PGSlotLost, t.where, fmt.Sprintf("slot %q: wal_status is lost", s.Name), "slot", s.Name)
+		return fault.New(fault.PGSlotLost, t.where, fmt.Sprintf("slot %q: wal_status is lost", s.Name), "slot", s.Name, "job", t.session.Job)
 	}
 	return nil
 }

@@ -53,6 +53,9 @@ func NewTarget(url, where string, session core.Session) (*Target, error) {
 // Where is the path of the source in the job spec.
 func (t *Target) Where() string { return t.where }
 
+// Job is the job of who is asking, for remedies.
+func (t *Target) Job() string { return t.session.Job }
+
 // User is the role that connects.
 func (t *Target) User() string { return t.config.User }
 
