@@ -32,6 +32,7 @@ func loadContracts(t *testing.T) *contract.Schemas {
 func answers() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"Answer":      reflect.TypeFor[control.Asked](),
+		"Application": reflect.TypeFor[control.Application](),
 		"Audit":       reflect.TypeFor[control.Audit](),
 		"BusCommands": reflect.TypeFor[[]hint](),
 		"Checkup":     reflect.TypeFor[checkup](),
