@@ -34,6 +34,16 @@ func TestSource(t *testing.T) {
 	})
 }
 
+// The same on MariaDB, which has other names for transactions and makes snapshots of them in another way.
+func TestSourceOnMariaDB(t *testing.T) {
+	t.Parallel()
+	server := harness.StartMariaDB(t, harness.MySQLConfig{})
+	sourcetest.Run(t, func(t *testing.T) sourcetest.Harness {
+		t.Helper()
+		return openSuite(t, server, "suite_"+strings.ToLower(rand.Text()[:8]))
+	})
+}
+
 // openSuite makes a database for one case. ITEST_SEED repeats a run, as far as a server does.
 func openSuite(t *testing.T, server *harness.MySQL, name string) sourcetest.Harness {
 	t.Helper()
@@ -92,7 +102,7 @@ var suiteKeys = map[sourcetest.KeyKind]suiteKey{
 		"a int, b bigint,", "a, b", "%[1]s MOD 5, -%[1]s", "a = %[1]s MOD 5 AND b = -%[1]s", ", PRIMARY KEY (a, b)",
 	},
 	sourcetest.TextKey: {
-		"id varchar(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci PRIMARY KEY,", "id", textKey, "id = " + textKey, "",
+		"id varchar(40) CHARACTER SET utf8mb4 COLLATE %[1]s PRIMARY KEY,", "id", textKey, "id = " + textKey, "",
 	},
 	sourcetest.UUIDKey: {"id binary(16) PRIMARY KEY,", "id", "UNHEX(LEFT(SHA2(%[1]s, 256), 32))", "id = UNHEX(LEFT(SHA2(%[1]s, 256), 32))", ""},
 	sourcetest.NoKey:   {"", "", "", "n = %[1]s", ", KEY (n)"},
@@ -178,6 +188,13 @@ func (d *suiteDB) Create(ctx context.Context, name string, kind sourcetest.KeyKi
 		return "", err
 	}
 	defer d.release(conn)
+	if kind == sourcetest.TextKey {
+		collation := "utf8mb4_0900_ai_ci"
+		if d.server.MariaDB() {
+			collation = "utf8mb4_unicode_ci"
+		}
+		k.columns = fmt.Sprintf(k.columns, collation)
+	}
 	if _, err := conn.Execute(fmt.Sprintf("CREATE TABLE %s (%s n bigint NOT NULL, val bigint NOT NULL%s)", id, k.columns, k.end)); err != nil {
 		return "", err
 	}

@@ -77,13 +77,13 @@ func jsonValue(dst []byte, typ byte, data []byte, depth int) ([]byte, bool) {
 		}
 		return jsonDouble(dst, math.Float64frombits(little(data[:8]))), true
 	case jString:
-		s, _, ok := jsonSized(data)
+		s, ok := jsonSized(data)
 		return jsonQuote(dst, s), ok
 	case jOpaque:
 		if len(data) < 1 {
 			return dst, false
 		}
-		s, _, ok := jsonSized(data[1:])
+		s, ok := jsonSized(data[1:])
 		if !ok {
 			return dst, false
 		}
@@ -106,18 +106,18 @@ func jsonInt(dst []byte, typ byte, data []byte) ([]byte, bool) {
 }
 
 // jsonSized reads a length of seven bits a byte, the lowest first, and so many bytes.
-func jsonSized(data []byte) (s, rest []byte, ok bool) {
+func jsonSized(data []byte) (s []byte, ok bool) {
 	n := 0
 	for i := 0; i < len(data) && i < 5; i++ {
 		n |= int(data[i]&0x7f) << (7 * i)
 		if data[i]&0x80 == 0 {
 			if data = data[i+1:]; n > len(data) {
-				return nil, nil, false
+				return nil, false
 			}
-			return data[:n], data[n:], true
+			return data[:n], true
 		}
 	}
-	return nil, nil, false
+	return nil, false
 }
 
 // jsonContainer writes an object or array: a count, a size, entries of keys, entries of values, then both. Offsets are from

@@ -35,8 +35,8 @@ func ParseGTIDSet(s string) (GTIDSet, error) {
 
 // parse adds what is written of one server.
 func (s *GTIDSet) parse(text string) error {
-	id, rest, ok := strings.Cut(text, ":")
-	o := Origin{}
+	id, rest, _ := strings.Cut(text, ":")
+	o, ok := Origin{}, false
 	if o.UUID, ok = parseUUID(strings.TrimSpace(id)); !ok || rest == "" {
 		return fmt.Errorf("%q: want uuid:first-last", text)
 	}

@@ -82,7 +82,7 @@ func (Connector) OpenEnumerator(ctx context.Context, cfg source.Config) (source.
 			state.Copy = copied
 			return mustMarshal(state)
 		},
-		Planner: newPlanner(o.target, state.Tables), Watch: k.run, Outside: k.outside, Logger: cfg.Logger,
+		Planner: newPlanner(o.target, &s.state), Watch: k.run, Outside: k.outside, Logger: cfg.Logger,
 	}), nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/mycodec"
+	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/cdc-mysql/internal/catalog"
 	"weir.dev/weir/services/cdc-mysql/internal/core"
@@ -43,7 +44,8 @@ const (
 //	w1 ≥ p1 a point of the follower; the mark
 //	rows    those of the snapshot, with the last change of each key between w0 and w1 in its place
 //
-// Whether the snapshot had seen a change between w0 and w1 or not, its row is then that of w1, as all others are.
+// Whether the snapshot had seen a change between w0 and w1 or not, its row is then that of w1, as all others are. MariaDB says
+// exactly what a snapshot sees.
 type copier struct {
 	*opened
 	source *enumeratorState
@@ -209,15 +211,11 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.follow(ctx); err != nil {
-		return nil, err
-	}
 	got := &copied{Work: w, plan: plan}
 	mark, steps, err := c.snapshot(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
-	defer c.follower.end()
 	if got.mark, err = core.NewMark(mark).Encode(); err != nil {
 		return nil, err
 	}
@@ -249,6 +247,15 @@ func (c *copier) snapshot(ctx context.Context, plan *scanPlan) (core.Point, []st
 	if err != nil {
 		return core.Point{}, nil, err
 	}
+	if c.source.Start.Family == position.MariaDBGTID {
+		mark := core.Point{Family: position.MariaDBGTID}
+		mark.Maria, err = session.MariaSnapshot(ctx)
+		return mark, nil, err
+	}
+	if err := c.follow(ctx); err != nil {
+		return core.Point{}, nil, err
+	}
+	defer c.follower.end()
 	for range wholeTries {
 		from, err := c.follower.begin(ctx, plan.captured)
 		if err != nil {

@@ -4,37 +4,74 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/mycodec"
+	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/services/cdc-mysql/internal/server"
 )
 
 // boundsAtOnce is after how many bounds the assigner hears of them, so that readers can begin.
 const boundsAtOnce = 8
 
+// settlePause is the pause between two looks at what is visible.
+const settlePause = 5 * time.Millisecond
+
 // planner answers the assigner's questions with SQL.
 type planner struct {
 	sql    sql
 	where  string
+	family position.Type
 	tables map[cdc.TableID]*capturedTable
 	plans  map[cdc.TableID]*scanPlan
 }
 
 var _ halves.Planner = (*planner)(nil)
 
-func newPlanner(target *server.Target, tables []capturedTable) *planner {
-	return &planner{sql: sql{target: target}, where: target.Where(), tables: byID(tables), plans: make(map[cdc.TableID]*scanPlan)}
+func newPlanner(target *server.Target, state *enumeratorState) *planner {
+	return &planner{
+		sql: sql{target: target}, where: target.Where(), family: state.Start.Family, tables: byID(state.Tables), plans: make(map[cdc.TableID]*scanPlan),
+	}
 }
 
 // Reset implements halves.Planner.
 func (p *planner) Reset(context.Context) { p.sql.close() }
 
-// Settle implements halves.Planner. Nothing has to be waited for: a chunk waits itself until everything is visible that was
-// logged before it begins.
-func (p *planner) Settle(context.Context) error { return nil }
+// Settle implements halves.Planner. A chunk of MySQL waits itself until everything is visible that was logged before it begins.
+// A snapshot of MariaDB may lack what was logged a moment ago, and the log may begin behind that.
+func (p *planner) Settle(ctx context.Context) error {
+	if p.family != position.MariaDBGTID {
+		return nil
+	}
+	session, err := p.sql.open(ctx)
+	if err != nil {
+		return err
+	}
+	logged, err := session.MariaLogged(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		seen, err := session.MariaSnapshot(ctx)
+		if err != nil {
+			return err
+		}
+		if err := session.Exec(ctx, "ROLLBACK"); err != nil {
+			return err
+		}
+		if seen.ContainsSet(logged) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(settlePause):
+		}
+	}
+}
 
 // Bounds walks along the key's index: the row so many behind the last bound, and again.
 func (p *planner) Bounds(ctx context.Context, q cdc.AskBounds) (bounds []cdc.Key, last bool, err error) {

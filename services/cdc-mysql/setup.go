@@ -42,8 +42,8 @@ func (s *setup) run(ctx context.Context) error {
 	if err := s.facts.Check(s.where); err != nil {
 		return err
 	}
-	if s.facts.Family != position.MySQLGTID && s.mode() != cdc.Never {
-		return fault.New(fault.MYSetting, s.where, "this build copies tables only where MySQL names transactions by GTIDs", "setting", "gtid_mode", "value", "ON")
+	if s.facts.Family == position.MySQLBinlog && s.mode() != cdc.Never {
+		return fault.New(fault.MYSetting, s.where, "this build copies tables of MySQL only where transactions have GTIDs; snapshot: {mode: never} follows the log without", "setting", "gtid_mode", "value", "ON")
 	}
 	if s.charsets, err = catalog.Charsets(ctx, s.session, s.facts); err != nil {
 		return err

@@ -20,7 +20,7 @@ const (
 
 // Gathering is the rows of one table and schema version on their way into a batch.
 type Gathering struct {
-	*rows.Builder
+	*rows.Builder // its Flush is for Batches
 
 	unseen int // bytes at the source since the last look at the builder
 	since  time.Time
@@ -104,7 +104,7 @@ func (p *Batches) Flush(ctx context.Context, out source.Output, g *Gathering) er
 	if g.Rows() == 0 {
 		return nil
 	}
-	b, err := g.Builder.Flush()
+	b, err := g.Flush()
 	if err != nil {
 		return err
 	}

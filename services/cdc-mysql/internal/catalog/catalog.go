@@ -94,7 +94,7 @@ func Describe(ctx context.Context, s *server.Session, tables []*Table) error {
 			return nil // another in letter case only
 		}
 		col := Column{Name: string(c[2]), Nullable: string(c[3]) == "YES", Words: string(c[5]), Collation: string(c[11])}
-		col.Bytewise = col.Collation == "utf8mb4_0900_bin"
+		col.Bytewise = col.Collation == "utf8mb4_0900_bin" || col.Collation == "utf8mb4_nopad_bin"
 		col.Codec, col.Err = mycodec.OfCatalog(mycodec.CatalogColumn{
 			DataType: string(c[4]), ColumnType: string(c[5]), OctetLength: uint64(number(c[6])), Precision: int(number(c[7])),
 			Scale: int(number(c[8])), Fraction: int(number(c[9])), Charset: string(c[10]),

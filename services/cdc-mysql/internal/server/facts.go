@@ -126,3 +126,19 @@ func (s *Session) AwaitExecuted(ctx context.Context, set position.GTIDSet) error
 		}
 	}
 }
+
+// MariaSnapshot opens a snapshot and returns what it sees: MariaDB makes snapshot and place in the log one.
+func (s *Session) MariaSnapshot(ctx context.Context) (position.MariaGTIDSet, error) {
+	if err := s.Exec(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
+		return position.MariaGTIDSet{}, err
+	}
+	at, err := s.Pairs(ctx, "SHOW STATUS LIKE 'binlog_snapshot_%'")
+	if err != nil {
+		return position.MariaGTIDSet{}, err
+	}
+	row, err := s.One(ctx, "SELECT BINLOG_GTID_POS('"+at["binlog_snapshot_file"]+"', "+at["binlog_snapshot_position"]+")")
+	if err != nil {
+		return position.MariaGTIDSet{}, err
+	}
+	return position.ParseMariaGTIDSet(row[0])
+}
