@@ -39,7 +39,7 @@ func start(t *testing.T, roles ...mesh.Role) *scene {
 
 func (s *scene) submit(t *testing.T, dlq bool) {
 	t.Helper()
-	s.Mesh.Submit(t, job, fmt.Sprintf(`apiVersion: weir/v1
+	s.Submit(t, job, fmt.Sprintf(`apiVersion: weir/v1
 job: %s
 epoch: {interval: 100ms}
 restart: {backoff: 100ms, cap: 1000}
@@ -57,10 +57,10 @@ func (s *scene) at(t *testing.T, db, sql string) {
 	}
 }
 
-// number asks a database for one number.
-func (s *scene) number(t *testing.T, db, sql string) int64 {
+// number asks the target for one number.
+func (s *scene) number(t *testing.T, sql string) int64 {
 	t.Helper()
-	n, err := harness.Value[int64](t.Context(), s.pg, db, sql)
+	n, err := harness.Value[int64](t.Context(), s.pg, "target", sql)
 	if err != nil {
 		t.Fatal(err)
 	}

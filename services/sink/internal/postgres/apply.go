@@ -245,17 +245,12 @@ func (l *loaded) add(kind stage.Kind, b *rows.Batch, first int) {
 // stage copies a part into a staging table of its own.
 func (a *apply) stage(ctx context.Context, schema *rows.Schema, p *part) error {
 	keysOnly := p.kind == stage.Delete
-	shape := stagingName(schema, keysOnly, 0)
-	name := stagingName(schema, keysOnly, a.staged[shape])
-	a.staged[shape]++
-	change := a.c.cfg.Sink.Mode == spec.Changelog
-	if !a.s.staging[name] {
-		if _, err := a.s.Exec(ctx, stagingDDL(schema, keysOnly, change, name)); err != nil {
-			return err
-		}
-		a.s.staging[name] = true
-		a.made = append(a.made, name)
+	name, err := a.table(ctx, schema, keysOnly)
+	if err != nil {
+		return err
 	}
+	a.staged[stagingName(schema, keysOnly, 0)]++
+	change := a.c.cfg.Sink.Mode == spec.Changelog
 	p.staging = name
 	var want []int
 	var columns []string
@@ -274,6 +269,20 @@ func (a *apply) stage(ctx context.Context, schema *rows.Schema, p *part) error {
 		}
 	}
 	return a.copy(ctx, name, columns, newCopyStream(p.batches, want, epoch))
+}
+
+// table makes the next staging table of a shape, when it is not there, and names it.
+func (a *apply) table(ctx context.Context, schema *rows.Schema, keysOnly bool) (name string, err error) {
+	name = stagingName(schema, keysOnly, a.staged[stagingName(schema, keysOnly, 0)])
+	if a.s.staging[name] {
+		return name, nil
+	}
+	if _, err := a.s.Exec(ctx, stagingDDL(schema, keysOnly, a.c.cfg.Sink.Mode == spec.Changelog, name)); err != nil {
+		return "", err
+	}
+	a.s.staging[name] = true
+	a.made = append(a.made, name)
+	return name, nil
 }
 
 func (a *apply) copy(ctx context.Context, table string, columns []string, stream *copyStream) error {

@@ -312,13 +312,13 @@ func (a *apply) force(ctx context.Context, t *target, clashed []part) error {
 			clear(lost)
 			for _, p := range clashed {
 				if p.kind == stage.Upsert && !t.cascades {
-					if err := a.part(ctx, t, &part{kind: stage.Delete, batches: p.batches, n: p.n}); err != nil {
+					if err := a.alone(ctx, t, part{kind: stage.Delete, batches: p.batches, n: p.n}); err != nil {
 						return err
 					}
 				}
 			}
 			for i, p := range clashed {
-				err := a.savepoint(ctx, func() error { return a.part(ctx, t, &p) })
+				err := a.alone(ctx, t, p)
 				if a.buries(err) {
 					lost[i] = err
 				} else if err != nil {

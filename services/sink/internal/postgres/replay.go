@@ -121,8 +121,7 @@ func (a *apply) settle(ctx context.Context, t *target, p part) ([]part, error) {
 	if p.kind != stage.Move {
 		staged.staging = ""
 	}
-	p = staged
-	err := a.savepoint(ctx, func() error { return a.part(ctx, t, &p) })
+	err := a.alone(ctx, t, staged)
 	p = staged
 	if !clashes(err) && !a.buries(err) {
 		return nil, err
@@ -148,6 +147,30 @@ func (a *apply) settle(ctx context.Context, t *target, p part) ([]part, error) {
 		return nil, nil
 	}
 	return rest, err
+}
+
+// alone applies one part under a savepoint. Its staging table is empty again afterwards, so that a piece in which many rows
+// are told apart needs no more of them than any other.
+func (a *apply) alone(ctx context.Context, t *target, p part) error {
+	if p.kind == stage.Move {
+		return a.savepoint(ctx, func() error { return a.part(ctx, t, &p) })
+	}
+	keysOnly := p.kind == stage.Delete
+	name, err := a.table(ctx, p.batches[0].Schema(), keysOnly) // outside, where a rollback leaves it
+	if err != nil {
+		return err
+	}
+	shape := stagingName(p.batches[0].Schema(), keysOnly, 0)
+	before := a.staged[shape]
+	err = a.savepoint(ctx, func() error { return a.part(ctx, t, &p) })
+	if a.s.IsClosed() || ctx.Err() != nil || (err != nil && !clashes(err) && !a.buries(err)) || p.staging == "" {
+		return err
+	}
+	a.staged[shape] = before
+	if _, truncated := a.s.Exec(ctx, "TRUNCATE "+name); truncated != nil {
+		return truncated
+	}
+	return err
 }
 
 // reinsert takes whole rows out before it puts their new state in, which breaks any ring of unique values. Updates that
