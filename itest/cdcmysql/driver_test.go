@@ -87,11 +87,18 @@ type attempt struct {
 	reader source.Reader
 	enums  *half
 	reads  *half
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	over   sync.Once
+
+	// Of the last epoch.
+	enumState, readState []byte
 
 	mu      sync.Mutex
 	changed chan struct{}
 	rows    []change
 	schemas []*rows.Schema
+	taken   int // epochs
 	err     error
 }
 
@@ -106,6 +113,12 @@ func start(t *testing.T, server *harness.MySQL, mode spec.SnapshotMode, tables .
 }
 
 func open(t *testing.T, server *harness.MySQL, mode spec.SnapshotMode, tables ...string) (*attempt, error) {
+	t.Helper()
+	return resume(t, server, nil, mode, tables...)
+}
+
+// resume goes on from the last epoch of another attempt, which is over.
+func resume(t *testing.T, server *harness.MySQL, last *attempt, mode spec.SnapshotMode, tables ...string) (*attempt, error) {
 	t.Helper()
 	c := &spec.MySQLSource{Readers: 1, Snapshot: spec.Snapshot{Mode: mode, ChunkRows: 100}}
 	for _, s := range tables {
@@ -125,7 +138,11 @@ func open(t *testing.T, server *harness.MySQL, mode spec.SnapshotMode, tables ..
 		}
 	}
 	var connector cdcmysql.Connector
-	enum, err := connector.OpenEnumerator(t.Context(), config("db_enum"))
+	restored := config("db_enum")
+	if last != nil {
+		restored.Restore, restored.Parts = last.enumState, [][]byte{last.readState}
+	}
+	enum, err := connector.OpenEnumerator(t.Context(), restored)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +152,8 @@ func open(t *testing.T, server *harness.MySQL, mode spec.SnapshotMode, tables ..
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &attempt{enum: enum, reader: reader, enums: newHalf(), reads: newHalf(), changed: make(chan struct{})}
-	var done sync.WaitGroup
+	done := &a.done
+	a.cancel = cancel
 	loop := func(h *half, poll func() error) {
 		for ctx.Err() == nil {
 			if err := errors.Join(h.settle(), poll()); err != nil {
@@ -151,13 +169,18 @@ func open(t *testing.T, server *harness.MySQL, mode spec.SnapshotMode, tables ..
 		loop(a.reads, func() error { _, err := reader.Poll(ctx, output{a}, a.reads.wake); return err })
 	})
 	done.Go(func() { a.epochs(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		done.Wait()
-		_ = reader.Close()
-		_ = enum.Close()
-	})
+	t.Cleanup(a.stop)
 	return a, nil
+}
+
+// stop ends the attempt as a crash would.
+func (a *attempt) stop() {
+	a.over.Do(func() {
+		a.cancel()
+		a.done.Wait()
+		_ = a.reader.Close()
+		_ = a.enum.Close()
+	})
 }
 
 // epochs takes an epoch every few milliseconds and commits it.
@@ -172,9 +195,10 @@ func (a *attempt) epochs(ctx context.Context) {
 		}
 		done := make(chan struct{})
 		a.enums.post(func() error { // the barrier follows what the enumerator told before
-			_, err := a.enum.Snapshot(n)
+			enum, err := a.enum.Snapshot(n)
 			a.reads.post(func() error {
-				_, err := a.reader.Snapshot(n)
+				read, err := a.reader.Snapshot(n)
+				a.enumState, a.readState = enum.State, read.State
 				close(done)
 				return err
 			})
@@ -182,6 +206,7 @@ func (a *attempt) epochs(ctx context.Context) {
 		})
 		select {
 		case <-done:
+			a.update(func() { a.taken++ })
 			a.enums.post(func() error { a.enum.Confirm(n, source.Cut{}); return nil })
 		case <-ctx.Done():
 			return
@@ -252,6 +277,15 @@ func (a *attempt) take(t *testing.T, n int) []change {
 	got := a.rows[:n:n]
 	a.rows = a.rows[n:]
 	return got
+}
+
+// settle waits until an epoch has what was taken.
+func (a *attempt) settle(t *testing.T) {
+	t.Helper()
+	a.mu.Lock()
+	before := a.taken
+	a.mu.Unlock()
+	a.until(t, "epochs", func() bool { return a.taken > before+1 })
 }
 
 // until waits until cond holds; it is asked after every change of the attempt.

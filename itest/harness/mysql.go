@@ -206,7 +206,7 @@ func (m *MySQL) Exec(ctx context.Context, database, sql string, args ...any) err
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if _, err = conn.Execute(sql, args...); err != nil {
 		return fmt.Errorf("%s: %w", strings.Fields(sql)[0], err)
 	}
@@ -219,7 +219,7 @@ func (m *MySQL) Text(ctx context.Context, database, sql string, args ...any) (st
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	r, err := conn.Execute(sql, args...)
 	if err != nil {
 		return "", err

@@ -270,6 +270,7 @@ func image(e *replication.BinlogEvent, update bool) ([]byte, error) {
 	case replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1, replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1,
 		replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
 		return mysql.DecompressMariadbData(data[pos:])
+	default:
+		return data[pos:], nil
 	}
-	return data[pos:], nil
 }

@@ -60,7 +60,10 @@ func (p *scanPlan) locate(ctx context.Context, s *server.Session, bounds, keys [
 		places[n] = at
 		return nil
 	})
-	return places, err
+	if err != nil {
+		return nil, err
+	}
+	return places, nil
 }
 
 // locator finds, beside the reader's loop, the chunks of logged keys whose order only the server knows.
@@ -116,18 +119,9 @@ func (l *locator) locate(ctx context.Context, st *step) error {
 		}
 		l.plans[t.ID] = plan
 	}
-	var keys []cdc.Key
-	row := make([][]byte, len(st.table.widths))
-	for image := st.image; len(image) > 0; {
-		var ok bool
-		if image, ok = st.table.cells(image, row); !ok {
-			return nil // the reader says so
-		}
-		key, err := st.table.keyOf(nil, row, mycodec.Log)
-		if err != nil {
-			return nil // the same
-		}
-		keys = append(keys, key)
+	keys, ok := keysOf(st)
+	if !ok {
+		return nil // the reader says what is wrong with the rows
 	}
 	session, err := l.sql.open(ctx)
 	if err != nil {
@@ -135,4 +129,20 @@ func (l *locator) locate(ctx context.Context, st *step) error {
 	}
 	st.places, err = plan.locate(ctx, session, bounds, keys)
 	return err
+}
+
+// keysOf are the keys of a step's rows; ok is false for rows that do not read as they should.
+func keysOf(st *step) (keys []cdc.Key, ok bool) {
+	row := make([][]byte, len(st.table.widths))
+	for image := st.image; len(image) > 0; {
+		if image, ok = st.table.cells(image, row); !ok {
+			return nil, false
+		}
+		key, err := st.table.keyOf(nil, row, mycodec.Log)
+		if err != nil {
+			return nil, false
+		}
+		keys = append(keys, key)
+	}
+	return keys, true
 }

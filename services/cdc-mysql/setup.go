@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/fault"
@@ -180,7 +181,7 @@ func (s *setup) reachable(ctx context.Context, at *core.Point) error {
 		if s.facts.UUID != s.state.UUID {
 			return fault.New(fault.MYOtherHistory, s.where, "places in files belong to one server, and this is another", "where", s.where)
 		}
-	case position.MariaDBGTID: // the server compares when it is asked for the log
+	default: // MariaDB compares when it is asked for the log
 	}
 	return nil
 }
@@ -217,7 +218,7 @@ func (s *setup) again(ctx context.Context, log *readerState) error {
 	}
 	for i := range s.state.Tables {
 		t := &s.state.Tables[i]
-		if !wanted(order.Tables, t.String()) || !s.assigner.Again(t.ID) {
+		if (len(order.Tables) > 0 && !slices.Contains(order.Tables, t.String())) || !s.assigner.Again(t.ID) {
 			continue
 		}
 		now := &catalog.Table{Name: t.Name, RowBytes: t.RowBytes}
@@ -235,15 +236,6 @@ func (s *setup) again(ctx context.Context, log *readerState) error {
 		*t, s.standing = c, log != nil
 	}
 	return nil
-}
-
-func wanted(tables []string, name string) bool {
-	for _, t := range tables {
-		if t == name {
-			return true
-		}
-	}
-	return len(tables) == 0
 }
 
 func (s *setup) copyConfig() cdc.Config {

@@ -168,7 +168,6 @@ type table struct {
 	*halves.Gathering
 
 	log, text []mycodec.Decoder
-	counter   *tableCounter
 	// While the log catches up with the copy: what of the table's changes counts.
 	filter   *cdc.TableFilter[core.Txn, *core.Point]
 	row, old [][]byte

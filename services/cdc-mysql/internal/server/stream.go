@@ -185,6 +185,7 @@ func (s *Stream) known(e *replication.BinlogEvent) error {
 	case replication.XA_PREPARE_LOG_EVENT, replication.STOP_EVENT, replication.USER_VAR_EVENT, replication.RAND_EVENT, replication.IGNORABLE_EVENT,
 		replication.TRANSACTION_CONTEXT_EVENT, replication.VIEW_CHANGE_EVENT, replication.MARIADB_START_ENCRYPTION_EVENT:
 		return nil
+	default:
 	}
 	if e.Header.Flags&ignorable != 0 {
 		return nil
