@@ -10,6 +10,8 @@
 //     Anything else: stop with LEDGER_DIVERGED, never "nothing to do".
 //   - I8: a ledger claimed by a newer fence refuses older ones.
 //   - I13: Stage, Claim and Commit may each be cut short and called again by another process.
+//   - With dead letters a row is at the target or has a letter: letters are safe before the commit that leaves their rows out,
+//     and a row with a letter stays out of every repetition.
 //
 // Failure: pieces staged by an attempt that died are unnamed and become garbage; a commit whose outcome is unknown
 // is resolved by reading the ledger.
