@@ -89,7 +89,7 @@ func TestSinkKilledAmongLetters(t *testing.T) {
 	records := s.Records(t)
 	s.submit(t, true)
 	s.CaughtUp(t, job)
-	const bad = 200
+	const bad = 100
 	for round := range 2 {
 		before := round * bad
 		s.at(t, "source", fmt.Sprintf(`INSERT INTO orders SELECT i, CASE WHEN i %% 2 = 0 THEN 'bad' ELSE 'good' END
