@@ -8,6 +8,7 @@ import (
 
 	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
@@ -271,6 +272,7 @@ func (r *reader) copyAgain(ctx context.Context, out source.Output, t *table) err
 		slog.String("table", string(t.id())))
 	t.builder.Truncate(r.meta(rows.OpTruncate))
 	r.paused = true
+	r.progress.lifecycle(report.Snapshot)
 	r.share.Paused(cdc.TableID(t.relation.OID))
 	return r.grown(ctx, out, t, 0)
 }

@@ -119,6 +119,7 @@ func (r *reader) heed(ctx context.Context, out source.Output) error {
 		}
 	}
 	r.paused, r.standing = true, false
+	r.progress.lifecycle(report.Snapshot)
 	r.share.Paused()
 	return nil
 }
@@ -311,6 +312,9 @@ func (r *reader) passedAt(at position.LSN) {
 	}
 	r.filter, r.locator = nil, nil
 	r.progress.lifecycle(report.Incremental)
+	if r.standing {
+		r.progress.lifecycle(report.Snapshot) // what it stands for is still to be copied
+	}
 	if r.only {
 		r.stopped = true
 		return

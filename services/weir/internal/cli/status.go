@@ -116,6 +116,13 @@ func showStatus(w io.Writer, st control.Status) {
 		for _, t := range src.Tables {
 			row(w, "    "+t.Name, string(t.Lifecycle), "rows "+exact(t.Rows), t.Note)
 		}
+		if src.Enumerator != nil {
+			for _, t := range src.Enumerator.Tables {
+				if t.Note != "" {
+					row(w, "    "+t.Name, t.Note)
+				}
+			}
+		}
 	}
 	for _, k := range st.Sinks {
 		fmt.Fprintf(w, "sink %s (%s, %s)%s\n", k.Name, k.Type, k.Mode, deadText(k.Dead, st.Job))
