@@ -113,7 +113,7 @@ func legacyOf(name string) *charset {
 	var widest int
 	var e encoding.Encoding
 	switch name {
-	case "gbk":
+	case "gbk", "gb2312": // the one holds the other
 		widest, e = 2, simplifiedchinese.GBK
 	case "gb18030":
 		widest, e = 4, simplifiedchinese.GB18030
@@ -142,7 +142,7 @@ func singleByte(name string) encoding.Encoding {
 		"latin2": charmap.ISO8859_2, "latin5": charmap.ISO8859_9, "latin7": charmap.ISO8859_13, "greek": charmap.ISO8859_7,
 		"hebrew": charmap.ISO8859_8, "cp1250": charmap.Windows1250, "cp1251": charmap.Windows1251, "cp1256": charmap.Windows1256,
 		"cp1257": charmap.Windows1257, "koi8r": charmap.KOI8R, "koi8u": charmap.KOI8U, "cp850": charmap.CodePage850,
-		"cp852": charmap.CodePage852, "cp866": charmap.CodePage866, "macroman": charmap.Macintosh,
+		"cp852": charmap.CodePage852, "cp866": charmap.CodePage866, "macroman": charmap.Macintosh, "tis620": charmap.Windows874,
 	}
 	return all[name]
 }

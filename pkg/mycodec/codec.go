@@ -72,6 +72,10 @@ func (c Codec) Decoder(b *rows.Builder, col int, f Format) (Decoder, error) {
 		return c.json(out.(*array.StringBuilder), log), nil
 	case kVector:
 		return c.vectors(out.(*array.ListBuilder)), nil
+	case kUUID:
+		return c.uuids(out.(*array.FixedSizeBinaryBuilder), log), nil
+	case kInet:
+		return c.addresses(out.(*array.StringBuilder), log), nil
 	}
 	return nil, fmt.Errorf("bind %s: %w", c.source, ErrUnknown)
 }

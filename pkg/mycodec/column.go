@@ -60,6 +60,9 @@ type LogColumn struct {
 	Charset string
 	// Labels are the members of an ENUM or SET, in the column's character set.
 	Labels [][]byte
+	// Known is the source type that the catalog had for the column, empty when it had none: MariaDB's log does not tell a UUID
+	// or an address from a BINARY.
+	Known string
 }
 
 // CatalogColumn is a column as information_schema.columns describes it; numbers that are NULL there are 0.
@@ -92,6 +95,8 @@ const (
 	kSet
 	kJSON
 	kVector
+	kUUID
+	kInet
 	kOldTime
 	kOldDateTime
 	kOldTimestamp
@@ -169,6 +174,9 @@ func ofString(c LogColumn, high, low int) (Codec, error) {
 	case tEnum, tSet:
 		return labelled(high == tSet, length, c.Charset, c.Labels)
 	case tString:
+		if special, ok := fixedWord(c.Known); ok && special.bytes == length && c.Charset == binaryCharset {
+			return special, nil
+		}
 		return text("fixed", length, lengthBytes(length), c.Charset)
 	}
 	return unknown("string type " + strconv.Itoa(high) + " of the binary log")
@@ -182,6 +190,12 @@ func OfCatalog(c CatalogColumn) (Codec, error) {
 		charset = binaryCharset
 	}
 	length := int(min(c.OctetLength, 1<<32-1))
+	if strings.Contains(c.ColumnType, " COMPRESSED") { // MariaDB's, which the log has compressed
+		return unknown("column type " + c.ColumnType)
+	}
+	if special, ok := fixedWord(words); ok {
+		return special, nil
+	}
 	switch words {
 	case "tinyint", "smallint", "mediumint", "int", "bigint":
 		return integer(map[string]int{"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}[words], unsigned), nil
@@ -234,6 +248,19 @@ func OfCatalog(c CatalogColumn) (Codec, error) {
 		return Codec{kind: kBytes, prefix: 4, source: "geometry"}, nil
 	}
 	return unknown("column type " + c.ColumnType)
+}
+
+// fixedWord resolves MariaDB's types that the log has as a BINARY.
+func fixedWord(word string) (Codec, bool) {
+	switch word {
+	case "uuid":
+		return Codec{kind: kUUID, bytes: 16, prefix: 1, padded: true, source: word}, true
+	case "inet6":
+		return Codec{kind: kInet, bytes: 16, prefix: 1, padded: true, source: word}, true
+	case "inet4":
+		return Codec{kind: kInet, bytes: 4, prefix: 1, padded: true, source: word}, true
+	}
+	return Codec{}, false
 }
 
 func signed(word string, unsigned bool) string {
@@ -318,6 +345,9 @@ func text(shape string, length, prefix int, name string) (Codec, error) {
 // labelled resolves ENUM and SET with members in a character set.
 func labelled(set bool, bytes int, name string, labels [][]byte) (Codec, error) {
 	cs := charsetOf(name)
+	if name == binaryCharset {
+		cs = &utf8mb4
+	}
 	if cs == nil {
 		return unknown("character set " + name)
 	}
@@ -379,7 +409,29 @@ func setBytes(labels int) int {
 	return 8
 }
 
-// parseLabels reads enum('a','it”s').
+// escapes are the letters that the servers write behind a backslash in a list of members.
+var escapes = map[byte]byte{'n': '\n', 'r': '\r', '0': 0, '\\': '\\'}
+
+// unescaped undoes what the servers do to a member in the list: whatever the mode of a session, they escape some characters.
+func unescaped(l string) string {
+	at := strings.IndexByte(l, '\\')
+	if at < 0 {
+		return l
+	}
+	var b strings.Builder
+	for ; at >= 0 && at+1 < len(l); at = strings.IndexByte(l, '\\') {
+		b.WriteString(l[:at])
+		c, ok := escapes[l[at+1]]
+		if !ok {
+			c = l[at+1]
+		}
+		b.WriteByte(c)
+		l = l[at+2:]
+	}
+	return b.String() + l
+}
+
+// parseLabels reads the list of members in enum('a','it\'\'s'); a quote is doubled there.
 func parseLabels(s string) ([]string, error) {
 	bad := fmt.Errorf("enumeration %q: %w", s, ErrUnknown)
 	open := strings.IndexByte(s, '(')
@@ -404,7 +456,7 @@ func parseLabels(s string) ([]string, error) {
 			}
 			l.WriteByte('\'')
 		}
-		labels = append(labels, l.String())
+		labels = append(labels, unescaped(l.String()))
 		switch {
 		case s == "":
 			return nil, bad
@@ -450,7 +502,9 @@ func (c Codec) Type() rows.Type {
 		return rows.Of(rows.KindJSON)
 	case kVector:
 		return rows.List(rows.Of(rows.KindFloat32))
-	case kText, kEnum, kSet:
+	case kUUID:
+		return rows.Of(rows.KindUUID)
+	case kText, kEnum, kSet, kInet:
 	}
 	return rows.Of(rows.KindText)
 }
@@ -483,7 +537,7 @@ func (c Codec) Width() int {
 		return 5 + (c.frac+1)/2
 	case kTimestamp:
 		return 4 + (c.frac+1)/2
-	case kText, kBytes, kJSON, kVector:
+	case kText, kBytes, kJSON, kVector, kUUID, kInet:
 	}
 	return -1
 }
@@ -492,7 +546,7 @@ func (c Codec) Width() int {
 func (c Codec) Expr(name string) string {
 	switch {
 	case c.kind == kEnum, c.kind == kSet:
-		return name + "+0" // the number; members are known here
+		return "CAST(" + name + " AS UNSIGNED)" // the number, which is no double as in name+0; members are known here
 	case c.exact:
 		return "CAST(" + name + " AS DOUBLE)"
 	}

@@ -36,7 +36,7 @@ func (c Codec) KeyOrder(bytewise bool) KeyOrder {
 			return ByBytes
 		}
 		return ByCollation
-	case kFloat, kDouble, kDecimal, kJSON, kVector:
+	case kFloat, kDouble, kDecimal, kJSON, kVector, kUUID, kInet:
 	}
 	return Unordered
 }
@@ -79,6 +79,12 @@ func (c Codec) Key(dst, cell []byte, f Format) ([]byte, error) {
 		return dst, nil
 	case kDecimal, kFloat, kDouble:
 		return c.numberKey(dst, cell, log)
+	case kUUID, kInet:
+		raw, ok := c.address(cell, log)
+		if !ok {
+			return dst, c.bad()
+		}
+		return append(dst, raw...), nil
 	case kText, kJSON, kVector:
 		return append(dst, cell...), nil
 	}

@@ -44,6 +44,19 @@ func (t *capturedTable) task() cdc.Table {
 	return cdc.Table{ID: t.ID, Name: t.String(), Keyless: t.Whole, RowBytes: t.RowBytes}
 }
 
+// sourceTypes are the columns' types in the server's words, by name.
+func (t *capturedTable) sourceTypes() map[string]string {
+	var columns []rows.Column
+	if json.Unmarshal(t.Columns, &columns) != nil {
+		return nil // unseen reports it
+	}
+	words := make(map[string]string, len(columns))
+	for _, c := range columns {
+		words[c.Name] = c.Source
+	}
+	return words
+}
+
 func byID(tables []capturedTable) map[cdc.TableID]*capturedTable {
 	m := make(map[cdc.TableID]*capturedTable, len(tables))
 	for i := range tables {

@@ -198,7 +198,7 @@ func (v *events) tableMap(e *replication.BinlogEvent, ev *replication.TableMapEv
 	raw := e.RawData[replication.EventHeaderSize+8:]
 	d := v.known[name]
 	if d == nil || !bytes.Equal(d.raw, raw) {
-		d = ofLog(ev, v.charsets, v.where)
+		d = ofLog(ev, v.charsets, captured.sourceTypes(), v.where)
 		d.captured, d.raw = captured, bytes.Clone(raw)
 		v.known[name] = d
 	}

@@ -3,6 +3,7 @@ package cdcmysql
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/go-mysql-org/go-mysql/replication"
@@ -22,7 +23,7 @@ type described struct {
 	captured *capturedTable // nil for a table that is none of ours
 	columns  []rows.Column
 	codecs   []mycodec.Codec
-	widths   []int
+	widths   []int // of the columns, and of hidden ones behind them
 	key      []int // in the order of the key
 	err      error
 	raw      []byte // the table map, without the number that changes
@@ -61,8 +62,12 @@ func ofCatalog(t *catalog.Table, where string) *described {
 	return d
 }
 
-// ofLog describes a table of a table map.
-func ofLog(e *replication.TableMapEvent, charsets map[uint64]string, where string) *described {
+// hidden matches the columns that MariaDB makes behind the others for unique keys of long values. Nobody sees them but who
+// reads the log.
+var hidden = regexp.MustCompile(`^DB_ROW_HASH_[0-9]+$`)
+
+// ofLog describes a table of a table map. known are the source types of the table's columns when it was captured.
+func ofLog(e *replication.TableMapEvent, charsets map[uint64]string, known map[string]string, where string) *described {
 	d := &described{name: core.Name{Schema: string(e.Schema), Table: string(e.Table)}}
 	n := int(e.ColumnCount)
 	if len(e.ColumnName) != n {
@@ -72,8 +77,14 @@ func ofLog(e *replication.TableMapEvent, charsets map[uint64]string, where strin
 	}
 	unsigned, collations, labelled := e.UnsignedMap(), e.CollationMap(), e.EnumSetCollationMap()
 	enums, sets := 0, 0
+	visible := n
+	for visible > 0 && hidden.Match(e.ColumnName[visible-1]) && known[string(e.ColumnName[visible-1])] == "" {
+		visible--
+	}
 	for i := range n {
-		c := mycodec.LogColumn{Type: e.ColumnType[i], Meta: e.ColumnMeta[i], Unsigned: unsigned[i], Charset: charsets[collations[i]]}
+		c := mycodec.LogColumn{
+			Type: e.ColumnType[i], Meta: e.ColumnMeta[i], Unsigned: unsigned[i], Charset: charsets[collations[i]], Known: known[string(e.ColumnName[i])],
+		}
 		switch {
 		case e.IsEnumColumn(i):
 			c.Charset = charsets[labelled[i]]
@@ -92,6 +103,10 @@ func ofLog(e *replication.TableMapEvent, charsets map[uint64]string, where strin
 		if err != nil {
 			d.err = fault.Wrap(err, fault.MYTypeUndecodable, where, fmt.Sprintf("table %s, column %q: %v", d.name, e.ColumnName[i], err), "table", d.name.String())
 			return d
+		}
+		if i >= visible {
+			d.widths = append(d.widths, codec.Width())
+			continue
 		}
 		_, nullable := e.Nullable(i)
 		d.add(string(e.ColumnName[i]), nullable, codec)
@@ -113,7 +128,9 @@ func (d *described) cells(image []byte, row [][]byte) (rest []byte, ok bool) {
 	bits, data := image[:nulls], image[nulls:]
 	for i, w := range d.widths {
 		if bits[i>>3]&(1<<(i&7)) != 0 {
-			row[i] = nil
+			if i < len(row) {
+				row[i] = nil
+			}
 			continue
 		}
 		n := w
@@ -130,7 +147,10 @@ func (d *described) cells(image []byte, row [][]byte) (rest []byte, ok bool) {
 		if n < 0 || n > len(data) {
 			return nil, false
 		}
-		row[i], data = data[:n:n], data[n:]
+		if i < len(row) {
+			row[i] = data[:n:n]
+		}
+		data = data[n:]
 	}
 	return data, true
 }
