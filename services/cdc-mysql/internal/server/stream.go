@@ -44,7 +44,7 @@ func (t *Target) Dump(ctx context.Context, id uint32, from *core.Point) (*Stream
 		return nil, err
 	}
 	s := &Stream{target: t, conn: conn, parser: replication.NewBinlogParser(), quiet: true, at: from.Binlog}
-	s.stop = context.AfterFunc(ctx, func() { _ = conn.Conn.Close() })
+	s.stop = context.AfterFunc(ctx, func() { _ = conn.Conn.Conn.Close() })
 	s.parser.SetVerifyChecksum(true)
 	// Rows are cut and decoded where they are wanted.
 	s.parser.SetRowsEventDecodeFunc(func(e *replication.RowsEvent, data []byte) error {

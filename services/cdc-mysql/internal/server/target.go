@@ -137,7 +137,7 @@ func (s *Session) Exec(ctx context.Context, sql string) error {
 // Query runs a statement and gives each row of its result to each; a nil cell is NULL. Cells are valid until each returns. A
 // session of which each has failed is of no further use.
 func (s *Session) Query(ctx context.Context, sql string, each func(cells [][]byte) error) error {
-	stop := context.AfterFunc(ctx, func() { _ = s.conn.Conn.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = s.conn.Conn.Conn.Close() })
 	defer stop()
 	err := s.query(sql, each)
 	if ctx.Err() != nil {
