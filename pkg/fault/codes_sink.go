@@ -35,6 +35,7 @@ const (
 	SinkDLQRow          Code = "WEIR-SINK-031" // a row is too big for a dead letter
 	SinkDLQOvertaken    Code = "WEIR-SINK-032" // the key of a dead letter has had a later change
 	SinkDLQRefused      Code = "WEIR-SINK-033" // a dead letter cannot be discarded or replayed now
+	SinkEngine          Code = "WEIR-SINK-034" // the target table is not transactional
 )
 
 func sinkCodes() []Entry {
@@ -182,7 +183,7 @@ func sinkCodes() []Entry {
 		{
 			Code: SinkTooOld, Name: "SINK_TOO_OLD", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the target's version is not supported",
-			Remedy: "Use PostgreSQL 14 or newer as the target.",
+			Remedy: "Use PostgreSQL 14, MySQL 8.0.21 or MariaDB 10.6 as the target, or newer.",
 		},
 		{
 			Code: SinkDLQFull, Name: "SINK_DLQ_FULL", Class: Transient, Exit: ExitEnvironment,
@@ -203,6 +204,11 @@ func sinkCodes() []Entry {
 			Code: SinkDLQRefused, Name: "SINK_DLQ_REFUSED", Class: Permanent, Exit: ExitRequest,
 			Title:  "the dead letter cannot be discarded or replayed now",
 			Remedy: "`weir status <job>` shows which epoch is committed; a letter of a later one may be touched once its epoch is. `weir dlq list <job>` shows the letters.",
+		},
+		{
+			Code: SinkEngine, Name: "SINK_ENGINE", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the target table is not transactional",
+			Remedy: "ALTER TABLE <table> ENGINE = InnoDB; then `weir job resume <job>`.",
 		},
 	}
 }

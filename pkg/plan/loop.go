@@ -13,16 +13,9 @@ import (
 // From the text of the spec it finds what is spelled alike; the sink looks again at the target itself.
 func checkLoops(j *spec.Job) error {
 	for _, s := range j.Sinks {
-		to, ok := s.Config.(*spec.PostgresSink)
-		if !ok {
-			continue
-		}
 		for _, src := range j.Sources {
-			from, ok := src.Config.(*spec.PostgresSource)
-			if !ok || !sameDatabase(from.URL, to.URL) {
-				continue
-			}
-			if table, ok := loop(from, to); ok {
+			table, ok := written(src.Config, s.Config)
+			if ok {
 				return fault.New(fault.SinkOwnSource, "sinks."+s.Name, fmt.Sprintf(
 					"it writes into %s of the database of source %s, which captures %s", table, src.Name, table))
 			}
@@ -31,17 +24,31 @@ func checkLoops(j *spec.Job) error {
 	return nil
 }
 
-// loop finds a table that is captured and written. Patterns with stars are tried with a table of the sink's schema.
-func loop(from *spec.PostgresSource, to *spec.PostgresSink) (table string, ok bool) {
-	for _, p := range from.Tables {
+// written finds a table that the source captures and the sink writes.
+func written(from spec.SourceConfig, to spec.SinkConfig) (table string, ok bool) {
+	switch to := to.(type) {
+	case *spec.PostgresSink:
+		if from, ok := from.(*spec.PostgresSource); ok && sameDatabase(from.URL, to.URL) {
+			return loop(from.Tables, to.Schema, to.TableName)
+		}
+	case *spec.MySQLSink:
+		if from, ok := from.(*spec.MySQLSource); ok && sameServer(from.URL, to.URL) {
+			return loop(from.Tables, to.Database, to.TableName)
+		}
+	}
+	return "", false
+}
+
+// loop finds a table that is captured and written into a schema. Patterns with stars are tried with a table of that schema.
+func loop(captured spec.Tables, into string, nameOf func(schema, table string) string) (table string, ok bool) {
+	for _, p := range captured {
 		schema, name, exact := p.Exact()
 		shown := name
 		if !exact {
-			schema, name, shown = to.Schema, "any", "*"
+			schema, name, shown = into, "any", "*"
 		}
-		target := to.TableName(schema, name)
-		if !p.Excludes() && from.Tables.Match(schema, name) && from.Tables.Match(to.Schema, target) {
-			return to.Schema + "." + to.TableName(schema, shown), true
+		if !p.Excludes() && captured.Match(schema, name) && captured.Match(into, nameOf(schema, name)) {
+			return into + "." + nameOf(schema, shown), true
 		}
 	}
 	return "", false
@@ -58,21 +65,40 @@ func sameDatabase(a, b config.Secret) bool {
 	return ok && also && x == y
 }
 
-// databaseOf is host, port and database of a connection URL. User and password do not count and may be references; a URL
-// whose other parts are references, or that leaves one out, is not known here.
+// sameServer is sameDatabase without the database, of which one MySQL server has many.
+func sameServer(a, b config.Secret) bool {
+	if a.Raw() == b.Raw() {
+		return true
+	}
+	x, _, ok := addressOf(a, "3306")
+	y, _, also := addressOf(b, "3306")
+	return ok && also && x == y
+}
+
+// databaseOf is host, port and database of a connection URL. One that leaves the database out is not known here.
 func databaseOf(s config.Secret) (database string, ok bool) {
+	host, name, ok := addressOf(s, "5432")
+	if !ok || name == "" {
+		return "", false
+	}
+	return host + "/" + name, true
+}
+
+// addressOf is host and port, and the database, of a connection URL. User and password do not count and may be references; a
+// URL whose other parts are references is not known here.
+func addressOf(s config.Secret, port string) (host, name string, ok bool) {
 	_, rest, ok := strings.Cut(s.Raw(), "://")
 	if !ok {
-		return "", false
+		return "", "", false
 	}
 	rest = rest[strings.LastIndexByte(rest, '@')+1:]
 	rest, _, _ = strings.Cut(rest, "?")
-	host, name, _ := strings.Cut(rest, "/")
-	if strings.Contains(rest, "${") || host == "" || name == "" {
-		return "", false
+	host, name, _ = strings.Cut(rest, "/")
+	if strings.Contains(rest, "${") || host == "" {
+		return "", "", false
 	}
 	if at := strings.LastIndexByte(host, ':'); at <= strings.LastIndexByte(host, ']') { // a colon in brackets is an address's
-		host += ":5432"
+		host += ":" + port
 	}
-	return strings.ToLower(host) + "/" + name, true
+	return strings.ToLower(host), name, true
 }

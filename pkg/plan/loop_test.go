@@ -50,3 +50,41 @@ sinks:
 		})
 	}
 }
+
+func TestMySQLSinkIntoItsOwnSourceIsRefused(t *testing.T) {
+	t.Parallel()
+	const server = "mysql://reader:${R}@db.example:3306/"
+	tests := []struct {
+		name, from, tables, to, sink string
+		refused                      bool
+	}{
+		{"the same reference", "${DB}", `["shop.*"]`, "${DB}", "database: shop", true},
+		{"another user, default port, case", server, `["shop.*"]`, "mysql://writer:${W}@DB.example", "database: shop", true},
+		{"every database", server, `["*.*"]`, server, "database: copy", true},
+		{"another database", server, `["shop.*"]`, server, "database: copy", false},
+		{"another name", server, `["shop.orders"]`, server, `database: shop, name: "copy_{table}"`, false},
+		{"another port", server, `["shop.*"]`, "mysql://reader:${R}@db.example:3307/", "database: shop", false},
+		{"nothing is known", "${A}", `["shop.*"]`, "${B}", "database: shop", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			j := parse(t, fmt.Sprintf(`
+apiVersion: weir/v1
+job: shop
+sources:
+  db: {type: mysql, url: %q, tables: %s, snapshot: {mode: never}}
+sinks:
+  copy: {from: [db], type: mysql, url: %q, %s}
+`, tt.from, tt.tables, tt.to, tt.sink))
+			_, err := FromSpec(j)
+			want := fault.Code("")
+			if tt.refused {
+				want = fault.SinkOwnSource
+			}
+			if fault.CodeOf(err) != want || (err == nil) == tt.refused {
+				t.Errorf("FromSpec: %v, want code %q", err, want)
+			}
+		})
+	}
+}

@@ -18,7 +18,7 @@ type SourceConfig interface {
 	secrets() []config.Secret
 }
 
-// SinkConfig is the part of a sink that belongs to its type: *PostgresSink, *FilesSink, *BlackholeSink.
+// SinkConfig is the part of a sink that belongs to its type: *PostgresSink, *MySQLSink, *FilesSink, *BlackholeSink.
 type SinkConfig interface {
 	check(d *config.Decoder, n *config.Node)
 	secrets() []config.Secret
@@ -51,7 +51,7 @@ func sinkKinds() []sinkKind {
 		{"postgres", []Mode{Upsert, Changelog, Append}, func() SinkConfig { return &PostgresSink{} }},
 		{"files", []Mode{Changelog, Append}, func() SinkConfig { return &FilesSink{} }},
 		{"blackhole", []Mode{Append, Changelog, Upsert}, func() SinkConfig { return &BlackholeSink{} }},
-		{"mysql", nil, nil},
+		{"mysql", []Mode{Upsert, Changelog, Append}, func() SinkConfig { return &MySQLSink{} }},
 		{"iceberg", nil, nil},
 		{"nats", nil, nil},
 	}

@@ -49,10 +49,15 @@ func (c *PostgresSink) secrets() []config.Secret { return []config.Secret{c.URL}
 
 func (c *PostgresSink) check(d *config.Decoder, n *config.Node) {
 	checkPostgresURL(d, n.Get("url"), c.URL)
-	if c.Table != "" && !strings.Contains(c.Table, "{table}") {
-		d.Problem(n.Get("name"), `the name must contain {table}: "{schema}_{table}"`)
+	checkTableName(d, n.Get("name"), c.Table)
+}
+
+// checkTableName reports a pattern of target tables that gives all of them one name, or has more to fill in than there is.
+func checkTableName(d *config.Decoder, n *config.Node, pattern string) {
+	if pattern != "" && !strings.Contains(pattern, "{table}") {
+		d.Problem(n, `the name must contain {table}: "{schema}_{table}"`)
 	}
-	if rest := strings.NewReplacer("{schema}", "", "{table}", "").Replace(c.Table); strings.ContainsAny(rest, "{}") {
-		d.Problem(n.Get("name"), "only {schema} and {table} can be filled in")
+	if rest := strings.NewReplacer("{schema}", "", "{table}", "").Replace(pattern); strings.ContainsAny(rest, "{}") {
+		d.Problem(n, "only {schema} and {table} can be filled in")
 	}
 }

@@ -21,9 +21,13 @@ func (c *MySQLSource) Parallelism() int { return c.Readers }
 func (c *MySQLSource) secrets() []config.Secret { return []config.Secret{c.URL} }
 
 func (c *MySQLSource) check(d *config.Decoder, n *config.Node) {
-	text := c.URL.Literals()
-	if text != "" && !strings.HasPrefix(text, reference) && !strings.HasPrefix(text, "mysql://") {
-		d.Problem(n.Get("url"), "the url must begin with mysql:// or be a reference: ${MYSQLURL}")
-	}
+	checkMySQLURL(d, n.Get("url"), c.URL)
 	c.Tables.check(d, n.Get("tables"))
+}
+
+func checkMySQLURL(d *config.Decoder, n *config.Node, url config.Secret) {
+	text := url.Literals()
+	if text != "" && !strings.HasPrefix(text, reference) && !strings.HasPrefix(text, "mysql://") {
+		d.Problem(n, "the url must begin with mysql:// or be a reference: ${MYSQLURL}")
+	}
 }

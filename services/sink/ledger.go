@@ -7,6 +7,7 @@ import (
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
 	"weir.dev/weir/services/sink/internal/files"
+	"weir.dev/weir/services/sink/internal/mysql"
 	"weir.dev/weir/services/sink/internal/postgres"
 )
 
@@ -26,6 +27,13 @@ func ReadLedger(ctx context.Context, job string, s spec.Sink, resolve func(ref s
 			return Ledger{}, true, fmt.Errorf("resolve sinks.%s.url: %w", s.Name, err)
 		}
 		l, err = postgres.ReadLedger(ctx, url, c.Schema, job, s.Name)
+		return l, true, err
+	case *spec.MySQLSink:
+		url, err := resolve(c.URL.Raw())
+		if err != nil {
+			return Ledger{}, true, fmt.Errorf("resolve sinks.%s.url: %w", s.Name, err)
+		}
+		l, err = mysql.ReadLedger(ctx, url, c.Database, job, s.Name)
 		return l, true, err
 	case *spec.FilesSink:
 		path, err := resolve(c.Files.Path.String())

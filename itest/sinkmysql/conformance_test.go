@@ -1,0 +1,156 @@
+package sinkmysql_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-mysql-org/go-mysql/client"
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/pkg/config"
+	"weir.dev/weir/pkg/rows"
+	pkgsink "weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/sink/sinktest"
+	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink"
+)
+
+func connector(tb testing.TB) pkgsink.Connector {
+	tb.Helper()
+	all, err := sink.Connectors(noop.NewMeterProvider().Meter(""))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return all["mysql"]
+}
+
+// resolve takes a reference as its value.
+func resolve(ref string) (string, error) { return ref, nil }
+
+// servers runs a test against both kinds of servers.
+func servers(t *testing.T, test func(t *testing.T, my *harness.MySQL)) {
+	t.Helper()
+	for name, start := range map[string]func(testing.TB, harness.MySQLConfig) *harness.MySQL{
+		"mysql": harness.StartMySQL, "mariadb": harness.StartMariaDB,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, start(t, harness.MySQLConfig{}))
+		})
+	}
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, my *harness.MySQL) {
+		var databases atomic.Int64
+		for _, mode := range []spec.Mode{spec.Upsert, spec.Changelog, spec.Append} {
+			t.Run(string(mode), func(t *testing.T) {
+				sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
+					t.Helper()
+					// The ledger of each case is its own.
+					db := fmt.Sprintf("Weir target %d", databases.Add(1))
+					tiny := 200
+					if mode != spec.Upsert {
+						tiny = 50
+					}
+					return sinktest.Fixture{
+						TinyEpochs: tiny, Connector: connector(t), Resolve: resolve, Truncates: true,
+						Spec: spec.Sink{Name: "warehouse", Type: "mysql", Mode: mode, Config: &spec.MySQLSink{
+							URL: config.NewSecret(my.URL("")), Database: db, Table: "{table}", Allow: []spec.Allowance{spec.AllowTruncate},
+						}},
+						Read:   reader(t, my, db, mode),
+						Poison: poisoner(my, db),
+					}
+				})
+			})
+		}
+	})
+}
+
+func quote(name string) string { return "`" + name + "`" }
+
+// poisoner makes a table refuse what is poisonous by a constraint.
+func poisoner(my *harness.MySQL, db string) func(testing.TB, rows.TableID) func() {
+	return func(tb testing.TB, id rows.TableID) func() {
+		tb.Helper()
+		_, name, _ := strings.Cut(string(id), ".")
+		do := func(sql string) {
+			if err := my.Exec(tb.Context(), "", "ALTER TABLE "+quote(db)+"."+quote(name)+sql); err != nil {
+				tb.Fatal(err)
+			}
+		}
+		do(fmt.Sprintf(" ADD CONSTRAINT harmless CHECK (amount <> %d)", sinktest.Poisonous))
+		return func() { do(" DROP CONSTRAINT harmless") }
+	}
+}
+
+// reader reads a target table as text, changes in the order of the source.
+func reader(t *testing.T, my *harness.MySQL, db string, mode spec.Mode) func(testing.TB, rows.TableID) []sinktest.Row {
+	t.Helper()
+	var conn *client.Conn
+	t.Cleanup(func() {
+		if conn != nil {
+			_ = conn.Close()
+		}
+	})
+	return func(tb testing.TB, id rows.TableID) []sinktest.Row {
+		tb.Helper()
+		if conn == nil {
+			var err error
+			if conn, err = my.Connect(tb.Context(), ""); err != nil {
+				tb.Fatal(err)
+			}
+		}
+		_, name, _ := strings.Cut(string(id), ".")
+		sql := "SELECT * FROM " + quote(db) + "." + quote(name)
+		if mode == spec.Changelog {
+			sql += " ORDER BY _epoch, _seq"
+		}
+		r, err := conn.Execute(sql)
+		if err != nil && strings.Contains(err.Error(), "ERROR 1146") {
+			return nil
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+		defer r.Close()
+		var out []sinktest.Row
+		for i := range r.RowNumber() {
+			row := sinktest.Row{Cells: make(map[string]string)}
+			absent := ""
+			for j, f := range r.Fields {
+				text := sinktest.Null
+				if null, _ := r.IsNull(i, j); !null {
+					if text, err = r.GetString(i, j); err != nil {
+						tb.Fatal(err)
+					}
+					text = strings.Clone(text)
+				}
+				switch name := string(f.Name); {
+				case name == "_op":
+					n, err := strconv.Atoi(text)
+					if err != nil {
+						tb.Fatal(err)
+					}
+					row.Op = rows.Op(n)
+				case name == "_absent":
+					absent = text
+				case !strings.HasPrefix(name, "_"):
+					row.Cells[name] = text
+				}
+			}
+			for name := range row.Cells {
+				if strings.Contains(absent, `"`+name+`"`) {
+					row.Cells[name] = sinktest.Absent
+				}
+			}
+			out = append(out, row)
+		}
+		return out
+	}
+}

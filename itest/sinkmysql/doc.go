@@ -1,0 +1,2 @@
+// Package sinkmysql holds the MySQL sink against real servers, MySQL and MariaDB.
+package sinkmysql

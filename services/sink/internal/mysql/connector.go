@@ -1,0 +1,82 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+
+	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/stage"
+)
+
+// Connector opens writers and committers for MySQL and MariaDB.
+type Connector struct{}
+
+// Level is TRANSACTIONAL in every mode: rows and ledger change in one transaction.
+func (Connector) Level(spec.Sink) sink.Level { return sink.Transactional }
+
+// OpenWriter stages on the bus; it does not touch the target.
+func (Connector) OpenWriter(_ context.Context, cfg sink.Config) (sink.Writer, error) {
+	my, err := configOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	fold := stage.Upserts
+	if cfg.Sink.Mode != spec.Upsert {
+		fold = stage.ChangesOf(cfg.Sink.Mode, cfg.Subtask.Index)
+	}
+	w, err := stage.NewWriter(cfg.Store, fold)
+	if err != nil {
+		return nil, err
+	}
+	return &stage.Guard{
+		Writer: w, Where: "sinks." + cfg.Sink.Name, Mode: cfg.Sink.Mode, Truncate: my.Allows(spec.AllowTruncate), DLQ: cfg.Sink.DLQ,
+	}, nil
+}
+
+// OpenCommitter connects, ends what an older attempt left running and makes the ledger.
+func (Connector) OpenCommitter(ctx context.Context, cfg sink.Config) (sink.Committer, error) {
+	my, err := configOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &Committer{
+		cfg: cfg, my: my, at: place{sink: "sinks." + cfg.Sink.Name, job: cfg.Job},
+		ledger:  ledger{database: my.Database, job: cfg.Job, sink: cfg.Sink.Name},
+		targets: make(map[version]*target),
+	}
+	for _, codec := range []**stage.Codec{&c.codec, &c.letterCodec} {
+		if *codec, err = stage.NewCodec(); err != nil {
+			return nil, err
+		}
+	}
+	url, err := cfg.Resolve(my.URL.Raw())
+	if err != nil {
+		return nil, fmt.Errorf("resolve %s.url: %w", c.at.sink, err)
+	}
+	if c.server, err = newServer(url, c.at); err != nil {
+		return nil, err
+	}
+	c.at.role = c.server.user
+	s, err := c.connect(ctx)
+	if err == nil {
+		if err = c.ledger.create(ctx, s); err == nil {
+			err = c.use(ctx, s)
+		}
+		err = translate(ctx, err, c.at)
+	}
+	if err != nil {
+		err = c.fail(ctx, err)
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func configOf(cfg sink.Config) (*spec.MySQLSink, error) {
+	my, ok := cfg.Sink.Config.(*spec.MySQLSink)
+	if !ok {
+		return nil, fmt.Errorf("open sink %s: its configuration is a %T", cfg.Sink.Name, cfg.Sink.Config)
+	}
+	return my, nil
+}

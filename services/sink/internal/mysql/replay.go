@@ -1,0 +1,278 @@
+package mysql
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/stage"
+)
+
+// dead are the rows that one commit leaves out because they have a letter.
+type dead struct {
+	letters   sink.DeadLetters
+	epoch     epoch.ID
+	positions map[string]position.Position
+	// stored are the letters that an earlier try has written. Their rows stay out even if the target would take them by
+	// now: a row is in one place.
+	stored map[rows.TableID]map[int]bool
+	// next is the index of a table's next row.
+	next map[rows.TableID]int
+	// left counts rows with a letter of before, found those that got one now.
+	left, found uint64
+}
+
+// newDead asks which letters the epoch has.
+func newDead(ctx context.Context, letters sink.DeadLetters, commit sink.Commit) (*dead, error) {
+	ids, err := letters.Stored(ctx, commit.Ref.Epoch)
+	if err != nil {
+		return nil, lettersError{err}
+	}
+	d := &dead{
+		letters: letters, epoch: commit.Ref.Epoch, positions: commit.Positions,
+		stored: make(map[rows.TableID]map[int]bool), next: make(map[rows.TableID]int),
+	}
+	for _, id := range ids {
+		if d.stored[id.Table] == nil {
+			d.stored[id.Table] = make(map[int]bool)
+		}
+		d.stored[id.Table][id.Index] = true
+	}
+	return d, nil
+}
+
+// without numbers the rows of a batch and leaves out those that have a letter.
+func (d *dead) without(table rows.TableID, b *rows.Batch) (batches []*rows.Batch, first []int) {
+	base, n := d.next[table], b.NumRows()
+	d.next[table] += n
+	stored := d.stored[table]
+	if len(stored) == 0 {
+		return []*rows.Batch{b}, []int{base}
+	}
+	from := 0
+	take := func(to int) {
+		if to > from {
+			batches, first = append(batches, b.Slice(from, to)), append(first, base+from)
+		}
+		from = to + 1
+	}
+	for i := range n {
+		if stored[base+i] {
+			take(i)
+			d.left++
+		}
+	}
+	take(n)
+	return batches, first
+}
+
+// buries reports whether a row with this error becomes a dead letter.
+func (a *apply) buries(err error) bool { return a.dead != nil && err != nil && poisonous(err) }
+
+// bury puts the one row of a group aside: its letter is safe before the epoch is committed without it.
+func (a *apply) bury(ctx context.Context, t *target, g stage.Group, cause error) error {
+	at := a.c.at
+	at.table = t.plain
+	l, err := g.Describe(sink.Letter{
+		LetterID: sink.LetterID{Epoch: a.dead.epoch}, Job: a.c.cfg.Job, Life: a.c.cfg.Life, Sink: a.c.cfg.Sink.Name,
+		Positions: a.dead.positions, Fault: fault.Of(translate(ctx, cause, at)),
+	}, t.schema, a.c.letterCodec, time.Now())
+	if err != nil {
+		return err
+	}
+	if err := a.dead.letters.Put(ctx, l); err != nil {
+		return lettersError{err}
+	}
+	a.dead.found++
+	return nil
+}
+
+// lacking puts the rows aside that mode append cannot keep.
+func (a *apply) lacking(ctx context.Context, t *target, groups []stage.Group) ([]stage.Group, error) {
+	var whole []stage.Group
+	for _, g := range groups {
+		for _, one := range g.Split() {
+			b, from := one.Batches[0], 0
+			for i := range b.NumRows() {
+				column, lacks := core.Lacks(b, i)
+				if !lacks {
+					continue
+				}
+				if i > from {
+					whole = stage.Gather(whole, g.Kind, b.Slice(from, i), one.First[0]+from)
+				}
+				from = i + 1
+				cause := fault.New(fault.SinkPartialImage, a.c.at.sink+", table "+t.plain, "column "+column+" was not sent",
+					"table", string(t.schema.Table()))
+				if err := a.bury(ctx, t, one.Cut(i, i+1), cause); err != nil {
+					return nil, err
+				}
+			}
+			if from < b.NumRows() {
+				whole = stage.Gather(whole, g.Kind, b.Slice(from, b.NumRows()), one.First[0]+from)
+			}
+		}
+	}
+	return whole, nil
+}
+
+// replay applies a piece again after a violation: deletes first, then its rows in the order of the source, in ever smaller
+// groups where they clash. Rows whose value another row has to give up first wait for the next round; rows that wait for each
+// other in a ring are taken out and put in again. A row that cannot be taken for itself is buried, where there are dead
+// letters; the others are not applied one by one for it, but in halves.
+func (a *apply) replay(ctx context.Context, t *target, groups []stage.Group) error {
+	var waiting []step
+	clear(a.inUse) // what was staged behind the savepoint is gone
+	for _, g := range groups {
+		switch g.Kind {
+		case stage.Move: // before anything else of the piece, see complete
+			whole, err := a.completed(ctx, t, g)
+			if err != nil {
+				return err
+			}
+			waiting = append(waiting, whole...)
+		case stage.Delete:
+			for _, one := range g.Split() {
+				if _, err := a.settle(ctx, t, step{Group: one}); err != nil {
+					return err
+				}
+			}
+		default:
+			for _, one := range g.Split() {
+				waiting = append(waiting, step{Group: one})
+			}
+		}
+	}
+	slices.SortStableFunc(waiting, func(x, y step) int { return cmp.Compare(x.Batches[0].Seq(0), y.Batches[0].Seq(0)) })
+	for len(waiting) > 0 {
+		var clashed []step
+		before := count(waiting)
+		for _, j := range waiting {
+			rest, err := a.settle(ctx, t, j)
+			if err != nil {
+				return err
+			}
+			clashed = append(clashed, rest...)
+		}
+		if count(clashed) == before {
+			return a.reinsert(ctx, t, clashed)
+		}
+		waiting = clashed
+	}
+	return nil
+}
+
+func count(steps []step) int {
+	n := 0
+	for _, j := range steps {
+		n += j.N
+	}
+	return n
+}
+
+// singles is how many rows that moved are staged one by one, so that each can be told from the others.
+const singles = 64
+
+// completed stages moves and completes them; those whose old row is missing are buried.
+func (a *apply) completed(ctx context.Context, t *target, g stage.Group) ([]step, error) {
+	var whole []step
+	todo := g.Split()
+	if g.N <= singles {
+		todo = todo[:0:0]
+		for _, one := range g.Split() {
+			for i := range one.N {
+				todo = append(todo, one.Cut(i, i+1))
+			}
+		}
+	}
+	for len(todo) > 0 {
+		j := step{Group: todo[0]}
+		todo = todo[1:]
+		err := a.savepoint(ctx, func() error { return a.complete(ctx, t, &j) })
+		switch {
+		case err == nil:
+			whole = append(whole, j)
+		case !a.buries(err):
+			return nil, err
+		case j.N > 1:
+			halves := j.Halves()
+			todo = append(halves[:], todo...)
+		default:
+			if err := a.bury(ctx, t, j.Group, err); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return whole, nil
+}
+
+// settle applies as many rows of a group as the constraints let in and returns the others. An error ends the commit.
+func (a *apply) settle(ctx context.Context, t *target, j step) ([]step, error) {
+	err := a.savepoint(ctx, func() error { return a.group(ctx, t, j) })
+	clashes := hasNumber(err, duplicateEntry)
+	switch {
+	case err == nil:
+		return nil, nil
+	case !clashes && !a.buries(err):
+		return nil, err
+	case j.N == 1 && clashes:
+		return []step{j}, nil
+	case j.N == 1:
+		return nil, a.bury(ctx, t, j.Group, err)
+	case j.Kind == stage.Move:
+		return nil, err
+	}
+	var rest []step
+	for _, half := range j.Halves() {
+		clashed, err := a.settle(ctx, t, step{Group: half})
+		if err != nil {
+			return nil, err
+		}
+		rest = append(rest, clashed...)
+	}
+	return rest, nil
+}
+
+// reinsert takes whole rows out before it puts their new state in, which breaks any ring of unique values. What even then has
+// no place is buried with its old state as it was, or ends the commit.
+func (a *apply) reinsert(ctx context.Context, t *target, steps []step) error {
+	for len(steps) > 0 {
+		lost := -1
+		var why error
+		err := a.savepoint(ctx, func() error {
+			for _, j := range steps {
+				if j.Kind != stage.Upsert && j.Kind != stage.Fresh {
+					continue
+				}
+				if err := a.group(ctx, t, step{Group: stage.Group{Kind: stage.Delete, Batches: j.Batches, First: j.First, N: j.N}}); err != nil {
+					return err
+				}
+			}
+			for i, j := range steps {
+				if err := a.group(ctx, t, j); err != nil {
+					lost, why = i, err
+					return err
+				}
+			}
+			return nil
+		})
+		if err == nil {
+			return nil
+		}
+		if lost < 0 || !a.buries(why) {
+			return err
+		}
+		if err := a.bury(ctx, t, steps[lost].Group, why); err != nil {
+			return err
+		}
+		steps = slices.Delete(slices.Clone(steps), lost, lost+1)
+	}
+	return nil
+}
