@@ -124,8 +124,11 @@ func TestUnknownTypesAreRefused(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	for _, c := range []mycodec.CatalogColumn{{DataType: "multipoly", ColumnType: "multipoly"},
-		{DataType: "text", ColumnType: "text /*M!100301 COMPRESSED*/", Charset: "latin1"}, {DataType: "enum", ColumnType: "enum('a'"}} {
+	for _, c := range []mycodec.CatalogColumn{
+		{DataType: "multipoly", ColumnType: "multipoly"},
+		{DataType: "text", ColumnType: "text /*M!100301 COMPRESSED*/", Charset: "latin1"},
+		{DataType: "enum", ColumnType: "enum('a'"},
+	} {
 		if _, err := mycodec.OfCatalog(c); !errors.Is(err, mycodec.ErrUnknown) {
 			t.Errorf("%+v: %v", c, err)
 		}

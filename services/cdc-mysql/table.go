@@ -75,7 +75,7 @@ func ofLog(e *replication.TableMapEvent, charsets map[uint64]string, known map[s
 			"setting", "binlog_row_metadata", "value", "'FULL'")
 		return d
 	}
-	unsigned, collations, labelled := e.UnsignedMap(), e.CollationMap(), e.EnumSetCollationMap()
+	unsigned, collated, labelled := e.UnsignedMap(), collations(e), e.EnumSetCollationMap()
 	enums, sets := 0, 0
 	visible := n
 	for visible > 0 && hidden.Match(e.ColumnName[visible-1]) && known[string(e.ColumnName[visible-1])] == "" {
@@ -83,7 +83,7 @@ func ofLog(e *replication.TableMapEvent, charsets map[uint64]string, known map[s
 	}
 	for i := range n {
 		c := mycodec.LogColumn{
-			Type: e.ColumnType[i], Meta: e.ColumnMeta[i], Unsigned: unsigned[i], Charset: charsets[collations[i]], Known: known[string(e.ColumnName[i])],
+			Type: e.ColumnType[i], Meta: e.ColumnMeta[i], Unsigned: unsigned[i], Charset: charsets[collated[i]], Known: known[string(e.ColumnName[i])],
 		}
 		switch {
 		case e.IsEnumColumn(i):
