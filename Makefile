@@ -22,7 +22,7 @@ DIFFERS := Eighteen|Generated|Virtual|SlotOlder|ServerPutBack|UnchangedToast|Cop
 ARGS    ?=
 FUZZTIME ?= 10s
 
-.PHONY: help build install demo test race bubble flows fuzz bench bench-snapshot microbench lint fmt vet gen gen-check mod-check setup ci clean
+.PHONY: help build install demo test race bubble flows fuzz bench bench-snapshot microbench lint fmt vet gen gen-check mod-check setup servers ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,7 +46,7 @@ race: setup ## unit, property and bubble tests under the race detector
 bubble: ## seeded schedules of faults in virtual time (BUBBLE_SEEDS=n of each class)
 	go test -timeout 20m weir.dev/weir/services/weir/internal/schedules
 
-flows: setup ## integration tests: real servers, separate processes
+flows: servers ## integration tests: real servers, separate processes
 	newest="$$(scripts/setup-postgres18.sh)"; \
 	go test -p 1 -count 1 -timeout 30m $(FLOWS); \
 	WEIR_PG_BIN="$$newest" go test -p 1 -count 1 -timeout 10m -run '$(DIFFERS)' $(NEWEST)
@@ -82,8 +82,12 @@ gen-check: ## fail when a generated file is out of date
 mod-check: ## fail when a go.mod is not tidy
 	scripts/modcheck.sh
 
-setup: ## install what tests and demo need (PostgreSQL), or say how
+setup: ## install what demo and unit tests need (PostgreSQL), or say how
 	@scripts/setup.sh
+
+servers: setup ## install the other servers of the integration tests (MySQL, MariaDB, PostgreSQL 18)
+	@scripts/setup-mysql.sh
+	@scripts/setup-postgres18.sh >/dev/null
 
 ci: setup mod-check gen-check vet lint test ## everything, as CI runs it
 

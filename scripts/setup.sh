@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes sure that everything the tests and the demo need is there, and installs
-# what is missing where that is ours to do (as root, with apt). Otherwise it
-# prints the line to run and fails. Repeating it costs nothing.
+# Makes sure that everything the demo and the unit tests need is there, and
+# installs what is missing where that is ours to do (as root, with apt).
+# Otherwise it prints the line to run and fails. Repeating it costs nothing.
+# The other servers of the integration tests: setup-mysql.sh, setup-postgres18.sh.
 set -euo pipefail
 
 # The oldest Go that go.mod accepts is checked by Go itself.
@@ -20,8 +21,6 @@ postgres_there || packages+=(postgresql)
 # The race detector links C code.
 command -v gcc >/dev/null || command -v clang >/dev/null || packages+=(gcc libc6-dev)
 command -v git >/dev/null || packages+=(git)
-
-"$(dirname "$0")/setup-mysql.sh"
 
 [[ ${#packages[@]} -eq 0 ]] && exit 0
 

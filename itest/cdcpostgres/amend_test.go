@@ -226,7 +226,7 @@ func TestLogBeginsAnew(t *testing.T) {
 			a.takeEpoch(t)
 			a.stop()
 			slot := j.ask(t, "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()")
-			for _, sql := range strings.Split(fmt.Sprintf(c.damage, slot, j.ask(t, "SELECT pubname FROM pg_publication")), ";") {
+			for sql := range strings.SplitSeq(fmt.Sprintf(c.damage, slot, j.ask(t, "SELECT pubname FROM pg_publication")), ";") {
 				j.exec(t, sql)
 			}
 			j.exec(t, "DELETE FROM a WHERE id = 1; INSERT INTO a VALUES (5, 'z')")
