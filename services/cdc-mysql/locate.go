@@ -101,7 +101,7 @@ func (l *locator) passed(ids []cdc.TableID) {
 
 // locate finds the places of the keys of a step's rows; none where nobody has to know.
 func (l *locator) locate(ctx context.Context, st *step) error {
-	if st.kind != stepRows || st.image == nil || st.table.err != nil {
+	if st.kind != stepRows || st.image == nil {
 		return nil
 	}
 	t := st.table.captured
@@ -111,6 +111,10 @@ func (l *locator) locate(ctx context.Context, st *step) error {
 	if bounds == nil {
 		return nil
 	}
+	keys, ok := keysOf(st)
+	if !ok {
+		return nil // the reader says what is wrong with the rows
+	}
 	plan := l.plans[t.ID]
 	if plan == nil {
 		var err error
@@ -118,10 +122,6 @@ func (l *locator) locate(ctx context.Context, st *step) error {
 			return err
 		}
 		l.plans[t.ID] = plan
-	}
-	keys, ok := keysOf(st)
-	if !ok {
-		return nil // the reader says what is wrong with the rows
 	}
 	session, err := l.sql.open(ctx)
 	if err != nil {
@@ -133,6 +133,9 @@ func (l *locator) locate(ctx context.Context, st *step) error {
 
 // keysOf are the keys of a step's rows; ok is false for rows that do not read as they should.
 func keysOf(st *step) (keys []cdc.Key, ok bool) {
+	if st.table.err != nil {
+		return nil, false
+	}
 	row := make([][]byte, len(st.table.widths))
 	for image := st.image; len(image) > 0; {
 		if image, ok = st.table.cells(image, row); !ok {

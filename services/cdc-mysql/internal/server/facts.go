@@ -47,7 +47,7 @@ func (s *Session) Facts(ctx context.Context) (*Facts, error) {
 
 // Check refuses a server whose log does not have every change with every column.
 func (f *Facts) Check(where string) error {
-	want, least := "MySQL 8.0.1", 8_00_01
+	want, least := "MySQL 8.0.17", 8_00_17
 	if f.MariaDB {
 		want, least = "MariaDB 10.5", 10_05_00
 	}
