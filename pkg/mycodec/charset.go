@@ -4,13 +4,6 @@ import (
 	"encoding/binary"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/japanese"
-	"golang.org/x/text/encoding/korean"
-	"golang.org/x/text/encoding/simplifiedchinese"
-	"golang.org/x/text/encoding/traditionalchinese"
 )
 
 // charset is one of the servers' character sets.
@@ -22,6 +15,15 @@ type charset struct {
 }
 
 func decodeUTF8(dst, text []byte) ([]byte, bool) { return append(dst, text...), utf8.Valid(text) }
+
+func decodeASCII(dst, text []byte) ([]byte, bool) {
+	for _, c := range text {
+		if c >= utf8.RuneSelf {
+			return dst, false
+		}
+	}
+	return append(dst, text...), true
+}
 
 // charsetOf finds a character set by its name; nil when it is not known here.
 func charsetOf(name string) *charset {
@@ -49,7 +51,7 @@ func charsetOf(name string) *charset {
 var (
 	utf8mb4 = charset{"utf8mb4", 4, decodeUTF8}
 	utf8mb3 = charset{"utf8mb3", 3, decodeUTF8}
-	ascii   = charset{"ascii", 1, decodeUTF8}
+	ascii   = charset{"ascii", 1, decodeASCII}
 	latin1  = charset{"latin1", 1, decodeLatin1}
 	ucs2    = charset{"ucs2", 2, decodeUTF16(binary.BigEndian)}
 	utf16be = charset{"utf16", 4, decodeUTF16(binary.BigEndian)}
@@ -106,43 +108,4 @@ func decodeUTF32(dst, text []byte) ([]byte, bool) {
 		dst = utf8.AppendRune(dst, rune(r))
 	}
 	return dst, len(text) == 0
-}
-
-// legacyOf finds the character sets of which others have made tables.
-func legacyOf(name string) *charset {
-	var widest int
-	var e encoding.Encoding
-	switch name {
-	case "gbk", "gb2312": // the one holds the other
-		widest, e = 2, simplifiedchinese.GBK
-	case "gb18030":
-		widest, e = 4, simplifiedchinese.GB18030
-	case "big5":
-		widest, e = 2, traditionalchinese.Big5
-	case "sjis", "cp932":
-		widest, e = 2, japanese.ShiftJIS
-	case "ujis", "eucjpms":
-		widest, e = 3, japanese.EUCJP
-	case "euckr":
-		widest, e = 2, korean.EUCKR
-	default:
-		widest, e = 1, singleByte(name)
-	}
-	if e == nil {
-		return nil
-	}
-	return &charset{name, widest, func(dst, text []byte) ([]byte, bool) {
-		out, err := e.NewDecoder().Bytes(text)
-		return append(dst, out...), err == nil
-	}}
-}
-
-func singleByte(name string) encoding.Encoding {
-	all := map[string]encoding.Encoding{
-		"latin2": charmap.ISO8859_2, "latin5": charmap.ISO8859_9, "latin7": charmap.ISO8859_13, "greek": charmap.ISO8859_7,
-		"hebrew": charmap.ISO8859_8, "cp1250": charmap.Windows1250, "cp1251": charmap.Windows1251, "cp1256": charmap.Windows1256,
-		"cp1257": charmap.Windows1257, "koi8r": charmap.KOI8R, "koi8u": charmap.KOI8U, "cp850": charmap.CodePage850,
-		"cp852": charmap.CodePage852, "cp866": charmap.CodePage866, "macroman": charmap.Macintosh, "tis620": charmap.Windows874,
-	}
-	return all[name]
 }

@@ -211,7 +211,7 @@ func (c Codec) raw(out *array.BinaryBuilder) Decoder {
 }
 
 func (c Codec) texts(out *array.StringBuilder) Decoder {
-	if c.charset == &utf8mb4 || c.charset == &utf8mb3 || c.charset == &ascii {
+	if c.charset == &utf8mb4 || c.charset == &utf8mb3 {
 		return func(cell []byte) error {
 			out.BinaryBuilder.Append(cell) // servers accept no other bytes
 			return nil

@@ -259,6 +259,9 @@ func jsonQuote(dst, s []byte) []byte {
 	return append(dst, '"')
 }
 
+// base64Line is how many bytes the server puts on a line.
+const base64Line = 57
+
 // jsonOpaque writes a value of an SQL type that JSON does not have.
 func jsonOpaque(dst []byte, typ byte, s []byte) ([]byte, bool) {
 	switch typ {
@@ -271,6 +274,10 @@ func jsonOpaque(dst []byte, typ byte, s []byte) ([]byte, bool) {
 		return jsonMoment(dst, typ, int64(little(s))), true
 	}
 	dst = fmt.Appendf(dst, `"base64:type%d:`, typ)
+	for len(s) > base64Line {
+		dst = append(base64.StdEncoding.AppendEncode(dst, s[:base64Line]), `\n`...)
+		s = s[base64Line:]
+	}
 	dst = base64.StdEncoding.AppendEncode(dst, s)
 	return append(dst, '"'), true
 }
