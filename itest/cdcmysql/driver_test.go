@@ -91,8 +91,9 @@ type attempt struct {
 	done   sync.WaitGroup
 	over   sync.Once
 
-	// Of the last epoch.
+	// Of the last epoch, and an order that the next attempt gets.
 	enumState, readState []byte
+	again                *source.Again
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -140,7 +141,7 @@ func resume(t *testing.T, server *harness.MySQL, last *attempt, mode spec.Snapsh
 	var connector cdcmysql.Connector
 	restored := config("db_enum")
 	if last != nil {
-		restored.Restore, restored.Parts = last.enumState, [][]byte{last.readState}
+		restored.Restore, restored.Parts, restored.Again = last.enumState, [][]byte{last.readState}, last.again
 	}
 	enum, err := connector.OpenEnumerator(t.Context(), restored)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
 )
 
@@ -40,6 +41,37 @@ func TestHistory(t *testing.T) {
 	if e, ok := errors.AsType[*fault.Error](err); !ok || e.Code != fault.MYPurged {
 		t.Errorf("purged log: %v", err)
 	}
+}
+
+// An order to copy a table anew empties it at the sinks and reads it again, with the columns that it has by then, while the log
+// waits; changes go on behind it.
+func TestCopiedAnew(t *testing.T) {
+	t.Parallel()
+	run(t, mysql, "CREATE DATABASE anew", "CREATE TABLE anew.t (id int PRIMARY KEY)", "CREATE TABLE anew.u (id int PRIMARY KEY)", "INSERT INTO anew.t VALUES (1), (2)", "INSERT INTO anew.u VALUES (7)")
+	a := start(t, mysql, spec.SnapshotInitial, "anew.*")
+	wantRows(t, a.take(t, 3), "read anew.t id=1", "read anew.t id=2", "read anew.u id=7")
+	run(t, mysql, "INSERT INTO anew.t VALUES (3)") // and so the log is followed
+	wantRows(t, a.take(t, 1), "insert anew.t id=3")
+	a.settle(t)
+	a.stop()
+	run(t, mysql, "ALTER TABLE anew.t ADD COLUMN v int", "DELETE FROM anew.t WHERE id = 3", "UPDATE anew.t SET v = id")
+	a.again = &source.Again{Seq: 1, Tables: []string{"anew.t"}}
+	b, err := resume(t, mysql, a, spec.SnapshotInitial, "anew.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRows(t, b.take(t, 3), "truncate anew.t id=NULL v=NULL", "read anew.t id=1 v=1", "read anew.t id=2 v=2")
+	run(t, mysql, "UPDATE anew.t SET v = 3 WHERE id = 1", "DELETE FROM anew.u")
+	wantRows(t, b.take(t, 2), "update_after anew.t id=1 v=3", "delete anew.u id=7")
+	b.settle(t)
+	b.stop()
+	b.again = a.again // taken already
+	c, err := resume(t, mysql, b, spec.SnapshotInitial, "anew.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, mysql, "INSERT INTO anew.u VALUES (8)")
+	wantRows(t, c.take(t, 1), "insert anew.u id=8")
 }
 
 // A transaction that is logged and not yet visible, because the server waits for a replica, is in the copy exactly once: a chunk

@@ -67,7 +67,7 @@ func resnapshotted(j *spec.Job, tables []string) (names []string, err error) {
 		}
 		known := false
 		for _, s := range j.Sources {
-			if pg, ok := s.Config.(*spec.PostgresSource); ok && pg.Tables.Match(schema, table) {
+			if captured, ok := copied(s.Config); ok && captured.Match(schema, table) {
 				known, affected[s.Name] = true, true
 			}
 		}
@@ -77,7 +77,7 @@ func resnapshotted(j *spec.Job, tables []string) (names []string, err error) {
 		names = append(names, schema+"."+table)
 	}
 	for _, s := range j.Sources {
-		if _, ok := s.Config.(*spec.PostgresSource); ok && len(tables) == 0 {
+		if _, ok := copied(s.Config); ok && len(tables) == 0 {
 			affected[s.Name] = true
 		}
 	}
@@ -99,4 +99,15 @@ func resnapshotted(j *spec.Job, tables []string) (names []string, err error) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
+}
+
+// copied are the tables of a source that copies any.
+func copied(c spec.SourceConfig) (captured spec.Tables, ok bool) {
+	switch c := c.(type) {
+	case *spec.PostgresSource:
+		return c.Tables, true
+	case *spec.MySQLSource:
+		return c.Tables, true
+	}
+	return nil, false
 }
