@@ -204,7 +204,7 @@ func (s *session) run(ctx context.Context, sql string) (*mysql.Result, error) {
 		s.broken = true
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = s.conn.Conn.Conn.Close() }) // the socket: the layers above are not for two goroutines
 	r, err := s.conn.Execute(sql)
 	if !stop() {
 		s.broken = true
