@@ -53,17 +53,32 @@ func appendJSON(dst, doc []byte) ([]byte, bool) {
 	if len(doc) == 0 { // what the server makes of a document that was never set
 		return append(dst, "null"...), true
 	}
-	return jsonValue(dst, doc[0], doc[1:], maxDepth)
+	unread := len(doc)
+	return jsonValue(dst, doc[0], doc[1:], jsonWalk{maxDepth, &unread})
 }
 
+// jsonWalk bounds the work on a document. Each value takes a byte at least, and its text as many as it has; a damaged document
+// whose values lie in one another could otherwise be read for ever.
+type jsonWalk struct {
+	depth  int
+	unread *int
+}
+
+func (w jsonWalk) take(n int) bool {
+	*w.unread -= n
+	return *w.unread >= 0
+}
+
+func (w jsonWalk) inner() jsonWalk { return jsonWalk{w.depth - 1, w.unread} }
+
 // jsonValue writes a value of a type that begins at the head of data.
-func jsonValue(dst []byte, typ byte, data []byte, depth int) ([]byte, bool) {
-	if depth == 0 {
+func jsonValue(dst []byte, typ byte, data []byte, w jsonWalk) ([]byte, bool) {
+	if w.depth == 0 || !w.take(1) {
 		return dst, false
 	}
 	switch typ {
 	case jSmallObject, jLargeObject, jSmallArray, jLargeArray:
-		return jsonContainer(dst, typ, data, depth)
+		return jsonContainer(dst, typ, data, w)
 	case jLiteral:
 		if len(data) < 1 || data[0] > 2 {
 			return dst, false
@@ -78,13 +93,16 @@ func jsonValue(dst []byte, typ byte, data []byte, depth int) ([]byte, bool) {
 		return jsonDouble(dst, math.Float64frombits(little(data[:8]))), true
 	case jString:
 		s, ok := jsonSized(data)
-		return jsonQuote(dst, s), ok
+		if !ok || !w.take(len(s)) {
+			return dst, false
+		}
+		return jsonQuote(dst, s), true
 	case jOpaque:
 		if len(data) < 1 {
 			return dst, false
 		}
 		s, ok := jsonSized(data[1:])
-		if !ok {
+		if !ok || !w.take(len(s)) {
 			return dst, false
 		}
 		return jsonOpaque(dst, data[0], s)
@@ -122,7 +140,7 @@ func jsonSized(data []byte) (s []byte, ok bool) {
 
 // jsonContainer writes an object or array: a count, a size, entries of keys, entries of values, then both. Offsets are from
 // the head.
-func jsonContainer(dst []byte, typ byte, data []byte, depth int) ([]byte, bool) {
+func jsonContainer(dst []byte, typ byte, data []byte, w jsonWalk) ([]byte, bool) {
 	word := 2
 	if typ == jLargeObject || typ == jLargeArray {
 		word = 4
@@ -153,7 +171,7 @@ func jsonContainer(dst []byte, typ byte, data []byte, depth int) ([]byte, bool) 
 		if object {
 			at := 2*word + i*keyEntry
 			from, n := int(little(data[at:at+word])), int(little(data[at+word:at+word+2]))
-			if from > size || n > size-from {
+			if from > size || n > size-from || !w.take(n) {
 				return dst, false
 			}
 			dst = append(jsonQuote(dst, data[from:from+n]), ": "...)
@@ -168,7 +186,7 @@ func jsonContainer(dst []byte, typ byte, data []byte, depth int) ([]byte, bool) 
 			value = data[from:]
 		}
 		var ok bool
-		if dst, ok = jsonValue(dst, entry[0], value, depth-1); !ok {
+		if dst, ok = jsonValue(dst, entry[0], value, w.inner()); !ok {
 			return dst, false
 		}
 	}
