@@ -22,7 +22,7 @@ const preload = 400_000
 type apply struct {
 	c     *Committer
 	s     *session
-	work  work
+	work  stage.Work
 	epoch int64
 
 	targets map[rows.TableID]*target
@@ -86,7 +86,7 @@ func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error
 		}
 	}
 	reading, stop := context.WithCancel(ctx)
-	pieces := a.work.open(reading, a.c.cfg.Store, a.c.codec)
+	pieces := a.work.Open(reading, a.c.cfg.Store, a.c.codec)
 	defer func() {
 		stop()
 		for range pieces { // the codec is free again when the channel is closed
@@ -166,7 +166,7 @@ func (a *apply) rollback(ctx context.Context) {
 
 // truncate empties tables that the source emptied within the epoch. Their rows of before are not in the commit.
 func (a *apply) truncate(ctx context.Context) error {
-	for _, id := range a.work.truncates {
+	for _, id := range a.work.Truncates {
 		sourceSchema, sourceTable := splitTable(id)
 		name := a.c.pg.TableName(sourceSchema, sourceTable)
 		if !a.c.pg.Allows(spec.AllowTruncate) {
@@ -188,16 +188,16 @@ func (a *apply) truncate(ctx context.Context) error {
 
 // load groups a piece's batches by what is done with them and copies into staging tables what has to go there whatever
 // the target looks like.
-func (a *apply) load(ctx context.Context, o opened) (loaded, error) {
-	if o.err != nil {
-		return loaded{}, o.err
+func (a *apply) load(ctx context.Context, o stage.Opened) (loaded, error) {
+	if o.Err != nil {
+		return loaded{}, o.Err
 	}
-	schema, err := o.parts[0].Rows.Schema().Unmoved()
+	schema, err := o.Parts[0].Rows.Schema().Unmoved()
 	if err != nil {
 		return loaded{}, err
 	}
 	l := loaded{schema: schema}
-	for _, p := range o.parts {
+	for _, p := range o.Parts {
 		batches, first := []*rows.Batch{p.Rows}, []int{0}
 		if a.dead != nil {
 			batches, first = a.dead.without(schema, p.Rows)

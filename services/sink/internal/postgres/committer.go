@@ -221,7 +221,7 @@ func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Resu
 	if err := c.refusal(v, found, &commit); err != nil {
 		return sink.Result{}, false, err
 	}
-	work, err := newWork(commit)
+	work, err := stage.NewWork(commit)
 	if err != nil {
 		return sink.Result{}, false, err
 	}
@@ -248,7 +248,7 @@ func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Resu
 		return sink.Result{}, false, fmt.Errorf("commit epoch %s: the target answered %s", commit.Ref.Epoch, tag)
 	}
 	if a.dead != nil {
-		a.dead.registered(a.work.truncates)
+		a.dead.registered(a.work.Truncates)
 	}
 	for _, t := range a.targets {
 		c.targets[t.schema.Table()] = t

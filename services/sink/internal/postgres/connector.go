@@ -6,11 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
-	"weir.dev/weir/services/sink/internal/core"
 	"weir.dev/weir/services/sink/internal/stage"
 )
 
@@ -29,15 +27,17 @@ func (Connector) OpenWriter(_ context.Context, cfg sink.Config) (sink.Writer, er
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{at: place{sink: "sinks." + cfg.Sink.Name}, mode: cfg.Sink.Mode, truncate: pg.Allows(spec.AllowTruncate), dlq: cfg.Sink.DLQ}
 	fold := stage.Upserts
 	if cfg.Sink.Mode != spec.Upsert {
 		fold = stage.ChangesOf(cfg.Sink.Mode, cfg.Subtask.Index)
 	}
-	if w.Writer, err = stage.NewWriter(cfg.Store, fold); err != nil {
+	w, err := stage.NewWriter(cfg.Store, fold)
+	if err != nil {
 		return nil, err
 	}
-	return w, nil
+	return &stage.Guard{
+		Writer: w, Where: "sinks." + cfg.Sink.Name, Mode: cfg.Sink.Mode, Truncate: pg.Allows(spec.AllowTruncate), DLQ: cfg.Sink.DLQ,
+	}, nil
 }
 
 // OpenCommitter connects, ends what older attempts left running and proves that the target can commit.
@@ -81,50 +81,4 @@ func configOf(cfg sink.Config) (*spec.PostgresSink, error) {
 		return nil, fmt.Errorf("open sink %s: its configuration is a %T", cfg.Sink.Name, cfg.Sink.Config)
 	}
 	return pg, nil
-}
-
-// writer adds to staging what the mode forbids, so that a job stops where the row is, not an epoch later.
-type writer struct {
-	*stage.Writer
-	at       place
-	mode     spec.Mode
-	truncate bool
-	dlq      bool
-}
-
-// Write checks the batch against the mode and stages it.
-func (w *writer) Write(ctx context.Context, b rows.Batch) error {
-	if err := w.check(&b); err != nil {
-		return err
-	}
-	return w.Writer.Write(ctx, &b)
-}
-
-func (w *writer) check(b *rows.Batch) error {
-	table := string(b.Schema().Table())
-	where := w.at.sink + ", table " + table
-	switch w.mode {
-	case spec.Upsert:
-		if len(b.Schema().Key()) == 0 {
-			return fault.New(fault.SinkNoKey, where, "the source declares no primary key or usable unique index for it")
-		}
-		if w.truncate {
-			return nil
-		}
-		for i := range b.NumRows() {
-			if b.Op(i) == rows.OpTruncate {
-				// Skipping it would be a silent difference between source and target.
-				return fault.New(fault.SinkTruncateRefused, where, "TRUNCATE "+table)
-			}
-		}
-	case spec.Append:
-		if w.dlq {
-			return nil // the committer puts such rows aside
-		}
-		if column, ok := core.Lacking(b); ok {
-			return fault.New(fault.SinkPartialImage, where, "column "+column+" was not sent", "table", table)
-		}
-	case spec.Changelog:
-	}
-	return nil
 }

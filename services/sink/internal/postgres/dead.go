@@ -134,7 +134,7 @@ func (a *apply) buries(err error) bool { return a.dead != nil && err != nil && p
 func (a *apply) bury(ctx context.Context, t *target, p part, cause error) error {
 	d := a.dead
 	if (hasState(cause, foreignKeyViolation) || hasState(cause, restrictViolation)) && !d.last {
-		d.late = append(d.late, orphan{t, p, keysOf(t.schema, p.batches[0], 0), cause})
+		d.late = append(d.late, orphan{t, p, stage.KeysOf(t.schema, p.batches[0], 0), cause})
 		return nil
 	}
 	l, err := a.letter(ctx, t, p, cause)
@@ -200,7 +200,7 @@ func (a *apply) overtaken(ctx context.Context, l loaded) error {
 	for _, p := range l.parts {
 		for n, b := range p.batches {
 			for i := range b.NumRows() {
-				for _, key := range keysOf(l.schema, b, i) {
+				for _, key := range stage.KeysOf(l.schema, b, i) {
 					if a.dead.watches(table, key) || waiting[key] {
 						a.dead.touch(table, key, p.first[n]+i)
 					}

@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/pkg/pgcodec"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/core"
 )
 
 // evolution brings a target table from the columns that the sink last left it with to those of a schema version, as far
@@ -21,10 +22,10 @@ import (
 // is taken as made.
 type evolution struct {
 	t      *target
-	found  *relation // kept up with what is altered
-	known  *known    // becomes what the new version leaves
-	types  []string  // of the schema's columns, if they were made now
-	made   bool      // by Weir: only then its types are its business
+	found  *relation   // kept up with what is altered
+	known  *core.Known // becomes what the new version leaves
+	types  []string    // of the schema's columns, if they were made now
+	made   bool        // by Weir: only then its types are its business
 	policy spec.SchemaChange
 	drop   bool // columns may be dropped under lenient too
 	at     place
@@ -36,7 +37,7 @@ type evolution struct {
 func (e *evolution) run() error {
 	for i := 0; i < len(e.known.Columns); i++ {
 		k := e.known.Columns[i]
-		if k.Gone || slices.ContainsFunc(e.t.schema.Columns(), func(c rows.Column) bool { return e.known.of(c) == i }) {
+		if k.Gone || slices.ContainsFunc(e.t.schema.Columns(), func(c rows.Column) bool { return e.known.Of(c) == i }) {
 			continue
 		}
 		kept, err := e.gone(i)
@@ -44,7 +45,7 @@ func (e *evolution) run() error {
 			return err
 		}
 		if !kept {
-			e.known.drop(i)
+			e.known.Drop(i)
 			i--
 		}
 	}
@@ -96,7 +97,7 @@ func (e *evolution) gone(i int) (kept bool, err error) {
 func (e *evolution) renames() error {
 	var waiting []int
 	for _, c := range e.t.schema.Columns() {
-		i := e.known.of(c)
+		i := e.known.Of(c)
 		if i < 0 || e.known.Columns[i].Name == c.Name {
 			continue
 		}
@@ -108,7 +109,7 @@ func (e *evolution) renames() error {
 		what := "column " + was + " was renamed to " + c.Name + " at the source"
 		switch {
 		case k.Target == "" || k.Target == c.Name:
-		case !there && done && e.known.holds(c.Name) < 0:
+		case !there && done && e.known.Holds(c.Name) < 0:
 			k.Target = c.Name // renamed here by hand
 		case e.policy == spec.Exception:
 			return e.refuse(what, "ignore or evolve")
@@ -116,8 +117,8 @@ func (e *evolution) renames() error {
 			e.note(what + "; the target's column keeps the name " + k.Target + " and goes on taking its values")
 		case e.policy == spec.Lenient:
 			// What the target's column has is not moved: it stays as that of a column that is gone.
-			e.known.Columns = append(e.known.Columns, knownColumn{ID: k.ID, Name: was, Target: k.Target, Type: k.Type, Gone: true})
-			e.known.drop(i)
+			e.known.Columns = append(e.known.Columns, core.KnownColumn{ID: k.ID, Name: was, Target: k.Target, Type: k.Type, Gone: true})
+			e.known.Drop(i)
 			e.note(what + "; the target gets a new column, null in rows written so far, and keeps " + was + " with what it has")
 		default:
 			waiting = append(waiting, i)
@@ -131,7 +132,7 @@ func (e *evolution) rename(waiting []int) error {
 		var later []int
 		for _, i := range waiting {
 			k := &e.known.Columns[i]
-			if e.known.holds(k.Name) >= 0 {
+			if e.known.Holds(k.Name) >= 0 {
 				later = append(later, i)
 				continue
 			}
@@ -188,9 +189,9 @@ func (e *evolution) renameTo(i int, name, note string) error {
 
 // column finds out where a column of the schema goes, and makes or alters what it goes to.
 func (e *evolution) column(i int, c rows.Column) error {
-	at := e.known.of(c)
+	at := e.known.Of(c)
 	if at < 0 {
-		e.known.Columns = append(e.known.Columns, knownColumn{Name: c.Name})
+		e.known.Columns = append(e.known.Columns, core.KnownColumn{Name: c.Name})
 		at = len(e.known.Columns) - 1
 	}
 	k := &e.known.Columns[at]
@@ -215,7 +216,7 @@ func (e *evolution) column(i int, c rows.Column) error {
 func (e *evolution) place(at, i int, c rows.Column) error {
 	k := &e.known.Columns[at]
 	_, there := e.found.columns[c.Name]
-	held := e.known.holds(c.Name) >= 0
+	held := e.known.Holds(c.Name) >= 0
 	switch {
 	case there && !held:
 		k.Target = c.Name
@@ -364,7 +365,7 @@ func (c *Committer) evolve(ctx context.Context, s *session, t *target, found *re
 }
 
 func (t *target) evolution(ctx context.Context, s *session, found *relation, types []string, made bool, at place) *evolution {
-	e := &evolution{t: t, found: found, known: &known{}, types: types, made: made, at: at}
+	e := &evolution{t: t, found: found, known: &core.Known{}, types: types, made: made, at: at}
 	e.exec = func(sql string) error {
 		_, err := s.Exec(ctx, "ALTER TABLE "+t.name+" "+sql)
 		return err
@@ -416,7 +417,7 @@ func tried(ctx context.Context, s *session, do func() error) error {
 func (t *target) resolve(e *evolution, at place) error {
 	t.direct = true
 	for _, c := range t.schema.Columns() {
-		k := e.known.Columns[e.known.of(c)]
+		k := e.known.Columns[e.known.Of(c)]
 		tc := targetColumn{key: c.KeyPos > 0, stage: pgcodec.StageType(c)}
 		if k.Target == "" {
 			t.columns = append(t.columns, tc)
@@ -438,7 +439,7 @@ func (t *target) resolve(e *evolution, at place) error {
 		}
 		have, there := e.found.columns[k.Target]
 		if !there {
-			e.known.drop(i)
+			e.known.Drop(i)
 			i--
 			continue
 		}
@@ -446,7 +447,7 @@ func (t *target) resolve(e *evolution, at place) error {
 		t.direct = t.direct && !have.Default
 	}
 	for name, c := range e.found.columns {
-		if e.known.holds(name) >= 0 || !c.Required || e.made {
+		if e.known.Holds(name) >= 0 || !c.Required || e.made {
 			continue
 		}
 		return fault.New(fault.SinkConstraint, at.String(), fmt.Sprintf("column %s is NOT NULL and the source does not have it", name),

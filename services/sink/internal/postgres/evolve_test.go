@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/pkg/pgcodec"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/core"
 )
 
 // shape reads "1 id int*, 2 v text": identity, name and type of columns, the key marked.
@@ -152,7 +153,7 @@ func begun(t *testing.T, policy spec.SchemaChange) *evolution {
 	for _, c := range []column{{Name: "id", SQLType: "integer"}, {Name: "v", SQLType: "text"}, {Name: "n", SQLType: "integer"}} {
 		found.columns[c.Name] = c
 	}
-	e, made, err := step(t, &evolution{found: found, known: &known{}, made: true, policy: policy}, v1)
+	e, made, err := step(t, &evolution{found: found, known: &core.Known{}, made: true, policy: policy}, v1)
 	if len(made) > 0 || err != nil {
 		t.Fatalf("the first version: %q, %v", made, err)
 	}

@@ -2,97 +2,20 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"strings"
 	"time"
 
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/services/sink/internal/stage"
 )
 
 // letter describes the one row of a part and why it is put aside.
 func (a *apply) letter(ctx context.Context, t *target, p part, cause error) (sink.Letter, error) {
-	b, at := p.batches[0], a.c.at
+	at := a.c.at
 	at.table = t.plain
-	l := sink.Letter{
-		LetterID: sink.LetterID{Table: b.Schema().Table(), Epoch: a.dead.epoch, Index: p.first[0]},
-		Job:      a.c.cfg.Job, Life: a.c.cfg.Life, Sink: a.c.cfg.Sink.Name, Op: b.Op(0).String(),
-		Positions: a.dead.positions, Fault: fault.Of(translate(ctx, cause, at)), At: time.Now().UTC(),
-		Key: keyJSON(t.schema, b, b.Schema().Key()), Change: b.AppendRowJSON(nil, 0),
-	}
-	var err error
-	if p.kind == stage.Move {
-		l.OldKey = keyJSON(t.schema, b, oldKey(t.schema, b))
-		l.Change, err = withoutOldKey(l.Change, t.schema)
-	}
-	if err == nil {
-		l.Rows, err = a.c.codec.Encode([]stage.Part{{Kind: p.kind, Rows: b}})
-	}
-	return l, err
-}
-
-// withoutOldKey keeps the table's own columns in a row of a rows.MoveSchema.
-func withoutOldKey(change json.RawMessage, s *rows.Schema) (json.RawMessage, error) {
-	var all map[string]json.RawMessage
-	var row map[string]json.RawMessage
-	if err := json.Unmarshal(change, &all); err != nil {
-		return nil, fmt.Errorf("describe a row of %s: %w", s.Table(), err)
-	}
-	if err := json.Unmarshal(all["row"], &row); err != nil {
-		return nil, fmt.Errorf("describe a row of %s: %w", s.Table(), err)
-	}
-	own := make(map[string]json.RawMessage, s.NumColumns())
-	for _, c := range s.Columns() {
-		if cell, sent := row[c.Name]; sent {
-			own[c.Name] = cell
-		}
-	}
-	var err error
-	if all["row"], err = json.Marshal(own); err != nil {
-		return nil, fmt.Errorf("describe a row of %s: %w", s.Table(), err)
-	}
-	return json.Marshal(all)
-}
-
-// oldKey are the columns of a rows.MoveSchema that hold the key of before; none in any other batch. s is the table's schema.
-func oldKey(s *rows.Schema, b *rows.Batch) []int {
-	var columns []int
-	for i := s.NumColumns(); i < b.Schema().NumColumns(); i++ {
-		columns = append(columns, i)
-	}
-	return columns
-}
-
-// keyJSON writes the first row's key, which is in columns of b, under the names of the table.
-func keyJSON(s *rows.Schema, b *rows.Batch, columns []int) json.RawMessage {
-	out := []byte("{")
-	for n, i := range columns {
-		name, _ := json.Marshal(s.Column(s.Key()[n]).Name) // a text
-		if n > 0 {
-			out = append(out, ',')
-		}
-		out = append(append(out, name...), ':')
-		out = rows.CodecFor(b.Schema().Column(i).Type).AppendJSON(out, b.Column(i), 0)
-	}
-	return append(out, '}')
-}
-
-// keysOf are the keys that a row changes, in a form that is equal exactly for equal keys: its own, and the one it had before
-// when it has moved. A table without a key has none.
-func keysOf(s *rows.Schema, b *rows.Batch, row int) []string {
-	var keys []string
-	for _, columns := range [][]int{s.Key(), oldKey(s, b)} {
-		if len(columns) == 0 {
-			continue
-		}
-		var key strings.Builder
-		for _, i := range columns {
-			key.Write(rows.CodecFor(b.Schema().Column(i).Type).AppendCanonical(nil, b.Column(i), row))
-		}
-		keys = append(keys, key.String())
-	}
-	return keys
+	g := stage.Group{Kind: p.kind, Batches: p.batches, First: p.first, Absent: p.absent, N: p.n}
+	return g.Describe(sink.Letter{
+		LetterID: sink.LetterID{Epoch: a.dead.epoch}, Job: a.c.cfg.Job, Life: a.c.cfg.Life, Sink: a.c.cfg.Sink.Name,
+		Positions: a.dead.positions, Fault: fault.Of(translate(ctx, cause, at)),
+	}, t.schema, a.c.codec, time.Now())
 }

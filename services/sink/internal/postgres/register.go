@@ -7,6 +7,7 @@ import (
 
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/stage"
 )
 
 // lettersTable registers the dead letters of committed epochs at the target, so that a replay knows whether the row's key
@@ -66,7 +67,7 @@ type line struct {
 func (d *dead) lineOf(s *rows.Schema, b *rows.Batch, row, index int) {
 	at := line{table: s.Table(), index: index}
 	if d.mode == spec.Upsert {
-		for i, key := range keysOf(s, b, row) {
+		for i, key := range stage.KeysOf(s, b, row) {
 			if i == 0 {
 				at.key = &key
 				d.own.add(at.table, key)
@@ -96,7 +97,7 @@ func (d *dead) watches(table rows.TableID, key string) bool {
 func (a *apply) register(ctx context.Context) error {
 	d, l := a.dead, a.c.ledger
 	var b pgx.Batch
-	for _, t := range a.work.truncates {
+	for _, t := range a.work.Truncates {
 		b.Queue(`UPDATE `+l.name(lettersTable)+` SET superseded = $4
 			WHERE job = $1 AND sink = $2 AND source = $3 AND superseded IS NULL`, l.job, l.sink, string(t), a.epoch)
 	}

@@ -84,7 +84,7 @@ func (c *Committer) resend(ctx context.Context, s *session, l sink.Letter, force
 	a := &apply{
 		c: c, s: s, epoch: int64(l.Epoch), targets: make(map[rows.TableID]*target), staged: make(map[string]int),
 	}
-	o, err := a.load(ctx, opened{parts: parts})
+	o, err := a.load(ctx, stage.Opened{Parts: parts})
 	if err != nil {
 		return err
 	}
