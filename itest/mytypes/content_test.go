@@ -170,7 +170,7 @@ func short(s string) string {
 }
 
 // render writes per column its types and values in the three sinks.
-func render(out *strings.Builder, first string, f family, lines, copied, columnar content) {
+func render(out *strings.Builder, f family, lines, copied, columnar content) {
 	for i, c := range f.columns {
 		name := fmt.Sprintf("c%d", i+1)
 		fmt.Fprintf(out, "%s %s | postgres %s | parquet %s\n", f.name, short(c.sqlType), copied.types[name], columnar.types[name])
@@ -179,8 +179,8 @@ func render(out *strings.Builder, first string, f family, lines, copied, columna
 			n = f.size()
 		}
 		for id := 1; id <= n; id++ {
-			fmt.Fprintf(out, "\t%s | %s | %s\n", short(lines.rows[rowKey{first, id}][name]), short(copied.rows[rowKey{"", id}][name]),
-				short(columnar.rows[rowKey{first, id}][name]))
+			fmt.Fprintf(out, "\t%s | %s | %s\n", short(lines.rows[rowKey{"read", id}][name]), short(copied.rows[rowKey{"", id}][name]),
+				short(columnar.rows[rowKey{"read", id}][name]))
 		}
 	}
 }

@@ -34,7 +34,6 @@ sources:
     type: mysql
     url: ${SOURCE_URL}
     tables: ["m.*"]
-    snapshot: {mode: %[2]s}
 sinks:
   copy: {from: [db], type: postgres, url: "${TARGET_URL}", schema: copy, mode: upsert}
   lines: {from: [db], type: files, mode: changelog, files: {path: %[1]s/lines, format: jsonl}}
@@ -47,7 +46,6 @@ type world struct {
 	target *harness.Postgres
 	mesh   *mesh.Mesh
 	dir    string // of the files sinks
-	first  string // how rows come at first
 }
 
 func startServer(t *testing.T, maria bool) *harness.MySQL {
@@ -83,29 +81,15 @@ func execute(t *testing.T, conn *client.Conn, statements ...string) {
 // start brings the rows of families into the product: by a snapshot, and once more by the log.
 func start(t *testing.T, server *harness.MySQL, families []family) *world {
 	t.Helper()
-	w := &world{source: server, target: harness.StartPostgres(t, harness.PostgresConfig{}), dir: t.TempDir(), first: "read"}
+	w := &world{source: server, target: harness.StartPostgres(t, harness.PostgresConfig{}), dir: t.TempDir()}
 	conn := connect(t, server)
 	execute(t, conn, "CREATE DATABASE m")
-	mode := "initial"
-	if server.MariaDB() { // whose tables are not copied yet: all rows come by the log
-		mode, w.first = "never", "insert"
-	}
-	insert := func() {
-		for _, f := range families {
-			execute(t, conn, f.insertSQL()...)
-		}
-	}
 	for _, f := range families {
 		execute(t, conn, f.createSQL())
-	}
-	if mode == "initial" {
-		insert()
+		execute(t, conn, f.insertSQL()...)
 	}
 	w.mesh = mesh.Up(t, []string{"SOURCE_URL=" + server.URL(""), "TARGET_URL=" + w.target.URL("postgres")})
-	w.mesh.Submit(t, "types", fmt.Sprintf(jobSpec, w.dir, mode))
-	if mode != "initial" {
-		insert()
-	}
+	w.mesh.Submit(t, "types", fmt.Sprintf(jobSpec, w.dir))
 	w.mesh.CaughtUp(t, "types")
 	for _, f := range families {
 		execute(t, conn, f.againSQL()...)
@@ -130,9 +114,9 @@ func TestMatrix(t *testing.T) {
 				switch {
 				case f.plain:
 				case i < len(common):
-					render(&shared, w.first, f, lines, copied, columnar)
+					render(&shared, f, lines, copied, columnar)
 				default:
-					render(&owned, w.first, f, lines, copied, columnar)
+					render(&owned, f, lines, copied, columnar)
 				}
 			}
 			golden(t, "common.golden", shared.String())
@@ -145,7 +129,7 @@ func TestMatrix(t *testing.T) {
 func (w *world) agree(t *testing.T, f family, where string, have content) {
 	t.Helper()
 	for id := 1; id <= f.size(); id++ {
-		ways := []string{w.first, "insert", "update_after"}
+		ways := []string{"read", "insert", "update_after"}
 		if have.current {
 			ways = []string{""}
 		}
