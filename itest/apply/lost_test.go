@@ -93,7 +93,7 @@ func TestSlotIsGone(t *testing.T) {
 			s.Must(t, strings.Fields(command[1])...)
 			s.at(t, source, "INSERT INTO a VALUES (5000, 'new'); DELETE FROM a WHERE id = 2")
 			s.CaughtUp(t, name)
-			s.wantSame(t, "copy", "public.a", "public.b")
+			s.wantSame(t, "public.a", "public.b")
 			s.Verify(t, name)
 		})
 	}

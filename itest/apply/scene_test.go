@@ -95,13 +95,13 @@ func (s *scene) apply(t *testing.T, spec string) application {
 	return a
 }
 
-// wantSame compares tables, given by their names at the source, with their copies in a schema of the target.
-func (s *scene) wantSame(t *testing.T, schema string, tables ...string) {
+// wantSame compares tables, given by their names at the source, with their copies.
+func (s *scene) wantSame(t *testing.T, tables ...string) {
 	t.Helper()
 	cfg := harness.CompareConfig{SourceURL: source.URL(s.db), TargetURL: target.URL(s.db), Values: true}
 	for _, table := range tables {
 		_, short, _ := strings.Cut(table, ".")
-		cfg.Tables = append(cfg.Tables, harness.TablePair{Source: table, Target: schema + "." + short})
+		cfg.Tables = append(cfg.Tables, harness.TablePair{Source: table, Target: "copy." + short})
 	}
 	all, err := harness.CompareTables(t.Context(), cfg)
 	if err != nil {

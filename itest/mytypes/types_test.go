@@ -102,7 +102,7 @@ func TestMatrix(t *testing.T) {
 	for name, own := range map[string][]family{"mysql": ofMySQL, "mariadb": ofMariaDB} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			families := slices.Concat(common, own, random(rand.New(rand.NewPCG(uint64(rig.Seed(t)), 0)), name == "mysql"), []family{big})
+			families := slices.Concat(common, own, random(rand.New(rand.NewPCG(rig.Seed(t), 0)), name == "mysql"), []family{big})
 			w := start(t, startServer(t, name == "mariadb"), families)
 			var shared, owned strings.Builder
 			for i, f := range families {
