@@ -18,6 +18,7 @@
 //	O17  a slot made again                       TestSlotMadeAgain
 //	O18  a slot that lost log                    TestSlotLost
 //	O19  a slot older than its publication       TestSlotOlderThanItsPublication
+//	O20  a publication changed under its slot    TestTableIsAdded
 //	O34  underscores in names                    TestUnderscoreIsNoWildcard
 //	O35  identifiers of any letters              TestIdentifiers
 //	O42  values out of line                      TestUnchangedToast, TestMovedWithoutItsValue, itest/types
@@ -26,8 +27,9 @@
 //	O45  a key changes                           TestKeyChange, TestMovedWithoutItsValue, TestSource
 //	O46  changes of one key in one epoch         pkg/rows, itest/sink
 //	O47  transactions larger than memory         TestLargeTransactionInBoundedMemory
-//	O49  a server that says nothing              TestFrozenServer
+//	O49  a server that says nothing              TestFrozenServer, TestOneWaySilence
 //	O50  times that are not known                TestReportsNoTimeThatIsNotKnown, and how they are shown: services/weir/internal/cli
 //
-// Not here: O13 is the sinks' (package itest/sink), O20 needs a publication that changes under a slot, O48 the claim check.
+// Elsewhere: O13, a sink that fails while the source goes on (itest/dlq); O14 with another, busy database, and O48, values larger
+// than a message (itest/big).
 package cdcpostgres
