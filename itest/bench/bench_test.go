@@ -13,6 +13,7 @@ import (
 )
 
 var (
+	snapshotRuns = flag.Int("snapshot-runs", 3, "copies into each sink")
 	snapshotRows = flag.Int("snapshot-rows", 10_000_000, "rows of the table that is copied; fewer are for trying the benchmark out")
 	full         = flag.Bool("full", false, "measure longer: five runs of each kind, a minute of latency")
 	rows         = flag.Int("rows", 1_000_000, "rows of the log; fewer are for trying the benchmark out")
@@ -37,7 +38,7 @@ func TestSnapshotMeasures(t *testing.T) {
 // BenchmarkSnapshot is `make bench-snapshot`: it writes docs/bench/snapshot.md.
 func BenchmarkSnapshot(b *testing.B) {
 	for b.Loop() {
-		r := bench.Snapshot(b, bench.SnapshotConfig{Rows: *snapshotRows, Runs: 3})
+		r := bench.Snapshot(b, bench.SnapshotConfig{Rows: *snapshotRows, Runs: *snapshotRuns})
 		if *snapshotRows >= 10_000_000 {
 			write(b, "snapshot.md", r.Markdown())
 		}
