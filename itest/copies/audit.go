@@ -10,8 +10,8 @@ import (
 	"weir.dev/weir/pkg/rows"
 )
 
-// gone stands among the values of a row for its end.
-const gone int64 = -1
+// Gone stands among the values of a row for its end.
+const Gone int64 = -1
 
 // maxFindings bounds what an audit says of one table.
 const maxFindings = 5
@@ -25,13 +25,22 @@ func Audit(ctx context.Context, source, target *pgx.Conn, schema string, t Table
 	if err != nil {
 		return 0, 0, err
 	}
+	return wrote.Audit(ctx, target, pgx.Identifier{schema, t.Name}, t.name(""))
+}
+
+// History is every value that each row was given, in order, by the row's name; [Gone] where the row ended. It may have been
+// written down at any source.
+type History map[string][]int64
+
+// Audit is [Audit] of one changelog, with the columns val and those of which name, an expression, makes a row's name.
+func (wrote History) Audit(ctx context.Context, target *pgx.Conn, log pgx.Identifier, name string) (read, changes int, err error) {
 	var findings []string
 	fail := func(name, what string, got []change) {
 		if len(findings) < maxFindings {
 			findings = append(findings, fmt.Sprintf("row %s: %s: came %v, written %v", name, what, got, wrote[name]))
 		}
 	}
-	got, err := changelog(ctx, target, schema, t)
+	got, err := changelog(ctx, target, log, name)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -46,12 +55,12 @@ func Audit(ctx context.Context, source, target *pgx.Conn, schema string, t Table
 		}
 	}
 	for name, values := range wrote {
-		if len(got[name]) == 0 && values[len(values)-1] != gone {
+		if len(got[name]) == 0 && values[len(values)-1] != Gone {
 			fail(name, "never came", nil)
 		}
 	}
 	if len(findings) > 0 {
-		return read, changes, fmt.Errorf("changelog of %s: %q", t.sql(), findings)
+		return read, changes, fmt.Errorf("changelog %s: %q", log.Sanitize(), findings)
 	}
 	return read, changes, nil
 }
@@ -82,7 +91,7 @@ func judge(came []change, wrote []int64) string {
 				return "deleted although it was not there"
 			}
 			live = false
-			values[i] = gone
+			values[i] = Gone
 		case rows.OpUpdateBefore, rows.OpTruncate:
 			return "an operation that no writer made"
 		}
@@ -93,7 +102,7 @@ func judge(came []change, wrote []int64) string {
 		return "came more often than it was written"
 	case !slices.Equal(wrote[from:], values):
 		return "not the last that was written"
-	case came[0].op == rows.OpInsert && from > 0 && wrote[from-1] != gone:
+	case came[0].op == rows.OpInsert && from > 0 && wrote[from-1] != Gone:
 		return "inserted although only changed"
 	}
 	return ""
@@ -104,13 +113,12 @@ type change struct {
 	val int64
 }
 
-// history is every value that each row was given.
-func history(ctx context.Context, source *pgx.Conn, t Table) (map[string][]int64, error) {
-	found, err := source.Query(ctx, "SELECT name, coalesce(val, $2) FROM truth.history WHERE place = $1 ORDER BY at", t.Name, gone)
+func history(ctx context.Context, source *pgx.Conn, t Table) (History, error) {
+	found, err := source.Query(ctx, "SELECT name, coalesce(val, $2) FROM truth.history WHERE place = $1 ORDER BY at", t.Name, Gone)
 	if err != nil {
 		return nil, fmt.Errorf("read what happened to %s: %w", t.sql(), err)
 	}
-	wrote := make(map[string][]int64)
+	wrote := make(History)
 	var name string
 	var val int64
 	_, err = pgx.ForEachRow(found, []any{&name, &val}, func() error {
@@ -121,11 +129,11 @@ func history(ctx context.Context, source *pgx.Conn, t Table) (map[string][]int64
 }
 
 // changelog is what came of each row, in order. The rows before an update are left out: they are no changes.
-func changelog(ctx context.Context, target *pgx.Conn, schema string, t Table) (map[string][]change, error) {
+func changelog(ctx context.Context, target *pgx.Conn, log pgx.Identifier, row string) (map[string][]change, error) {
 	found, err := target.Query(ctx, fmt.Sprintf("SELECT %s, _op::int4, coalesce(val, $1) FROM %s WHERE _op <> $2 ORDER BY _epoch, _seq",
-		t.name(""), pgx.Identifier{schema, t.Name}.Sanitize()), gone, int32(rows.OpUpdateBefore))
+		row, log.Sanitize()), Gone, int32(rows.OpUpdateBefore))
 	if err != nil {
-		return nil, fmt.Errorf("read the changelog of %s: %w", t.sql(), err)
+		return nil, fmt.Errorf("read the changelog %s: %w", log.Sanitize(), err)
 	}
 	got := make(map[string][]change)
 	var name string

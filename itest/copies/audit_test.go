@@ -15,9 +15,9 @@ func TestJudge(t *testing.T) {
 		wrong string
 	}{
 		"read":                  {[]change{{read, 2}}, []int64{1, 2}, ""},
-		"read, then changed":    {[]change{{read, 1}, {update, 2}, {del, gone}}, []int64{1, 2, gone}, ""},
+		"read, then changed":    {[]change{{read, 1}, {update, 2}, {del, Gone}}, []int64{1, 2, Gone}, ""},
 		"inserted":              {[]change{{insert, 1}, {update, 2}}, []int64{1, 2}, ""},
-		"inserted again":        {[]change{{insert, 3}}, []int64{1, gone, 3}, ""},
+		"inserted again":        {[]change{{insert, 3}}, []int64{1, Gone, 3}, ""},
 		"both":                  {[]change{{read, 2}, {update, 2}}, []int64{1, 2}, "not the last that was written"},
 		"both, inserted":        {[]change{{read, 1}, {insert, 1}}, []int64{1}, "inserted although it was there"},
 		"neither":               {[]change{{update, 2}}, []int64{1, 2}, "changed although it was not there"},

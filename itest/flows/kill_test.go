@@ -3,6 +3,7 @@ package flows
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -100,7 +101,9 @@ func choose(tb testing.TB, r *rig.Rig, rng *rand.Rand, kind string, head job.Hea
 	}
 	members := r.Mesh.Of(mesh.Role(kind))
 	chosen := members[rng.IntN(len(members))]
-	vertices := map[string]plan.VertexID{string(mesh.CDCPostgres): "db", string(mesh.Sink): plan.CommitterOf(rig.Copy)}
+	vertices := map[string]plan.VertexID{
+		string(mesh.CDCPostgres): "db", string(mesh.CDCMySQL): "db", string(mesh.Sink): plan.CommitterOf(rig.Copy),
+	}
 	if vertex, ok := vertices[kind]; ok && rng.IntN(4) > 0 {
 		node, err := r.Records.Holder(tb.Context(), head, vertex)
 		if err != nil {
@@ -136,11 +139,9 @@ func report(tb testing.TB, times map[string][]time.Duration) {
 	}
 	lines := []string{"from kill to the next durable epoch:"}
 	var all []time.Duration
-	for _, kind := range kinds {
-		if len(times[kind]) > 0 {
-			lines = append(lines, line(kind, times[kind]))
-			all = append(all, times[kind]...)
-		}
+	for _, kind := range slices.Sorted(maps.Keys(times)) {
+		lines = append(lines, line(kind, times[kind]))
+		all = append(all, times[kind]...)
 	}
 	if len(all) > 0 {
 		tb.Log(strings.Join(append(lines, line("all", all)), "\n  "))

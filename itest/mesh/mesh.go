@@ -19,6 +19,7 @@ type Role string
 const (
 	Coordinator Role = "coordinator"
 	CDCPostgres Role = "cdc-postgres"
+	CDCMySQL    Role = "cdc-mysql"
 	Sink        Role = "sink"
 )
 
