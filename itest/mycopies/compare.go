@@ -93,7 +93,7 @@ func Compare(ctx context.Context, source *harness.MySQL, target *pgx.Conn, schem
 
 // stream runs a query of text columns and hands over its rows.
 func stream(ctx context.Context, server *harness.MySQL, sql string, take func(cells []string) error) error {
-	conn, err := server.Connect(ctx, "")
+	conn, err := connect(ctx, server)
 	if err != nil {
 		return err
 	}

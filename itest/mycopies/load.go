@@ -33,7 +33,7 @@ func Open(ctx context.Context, server *harness.MySQL, rows int, rate float64, se
 	l := &Load{}
 	ctx, l.cancel = context.WithCancel(ctx)
 	for i := range writers {
-		conn, err := server.Connect(ctx, "")
+		conn, err := connect(ctx, server)
 		if err == nil {
 			_, err = conn.Execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
 		}

@@ -3,8 +3,11 @@ package mycopies
 import (
 	"context"
 	"crypto/md5" //nolint:gosec // something to fill a column with
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/go-mysql-org/go-mysql/client"
 
 	"weir.dev/weir/itest/harness"
 )
@@ -97,7 +100,7 @@ const (
 
 // Fill makes the tables with so many rows each.
 func Fill(ctx context.Context, server *harness.MySQL, rows int) error {
-	conn, err := server.Connect(ctx, "")
+	conn, err := connect(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -127,6 +130,18 @@ func Fill(ctx context.Context, server *harness.MySQL, rows int) error {
 		}
 	}
 	return nil
+}
+
+// connect opens a connection whose texts are UTF-8, whatever the server takes for its default.
+func connect(ctx context.Context, server *harness.MySQL) (*client.Conn, error) {
+	conn, err := server.Connect(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Execute("SET NAMES utf8mb4"); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
 }
 
 func (t Table) make(loose string) []string {
