@@ -42,7 +42,20 @@ func TestTransactionKilledInTheMiddle(t *testing.T) {
 	s.Submit(t, job, fmt.Sprintf(transactionSpec, 5000, toCopy+toLog))
 	s.exec(t, s.source, "INSERT INTO t SELECT g, repeat(md5(g::text), 8) FROM generate_series(1, $1::bigint) g", rows)
 	s.exec(t, s.source, "UPDATE t SET v = 'behind it' WHERE n = 1")
-	records := s.Records(t)
+	killInside(t, s.Mesh, s.Of(mesh.CDCPostgres)[0], "public.t", rows)
+	s.CaughtUp(t, job)
+	s.same(t, "t")
+	const log = "SELECT format('%s rows, %s of them different', count(*), count(DISTINCT (_op, n))) FROM log.t"
+	if got, want := ask[string](t, s.target, log), fmt.Sprintf("%d rows, %[1]d of them different", rows+1); got != want {
+		t.Errorf("the changelog has %s, want %s", got, want)
+	}
+	s.Verify(t, job)
+}
+
+// killInside waits for a durable position inside a transaction of so many rows, kills the source, and starts it again.
+func killInside(t *testing.T, m *mesh.Mesh, victim *mesh.Member, table string, rows int) {
+	t.Helper()
+	records := m.Records(t)
 	durable := func(ctx context.Context) (*epoch.Manifest, error) {
 		head, err := records.Now(ctx, job)
 		if err != nil {
@@ -54,35 +67,27 @@ func TestTransactionKilledInTheMiddle(t *testing.T) {
 		return records.Manifest(ctx, job, head.Durable.Ref)
 	}
 	harness.Await(t, time.Minute, "a durable epoch inside the transaction", func(ctx context.Context) error {
-		m, err := durable(ctx)
-		if err == nil && !m.Torn {
-			err = fmt.Errorf("epoch %s ends between two transactions", m.Epoch)
+		at, err := durable(ctx)
+		if err == nil && !at.Torn {
+			err = fmt.Errorf("epoch %s ends between two transactions", at.Epoch)
 		}
 		return err
 	})
-	victim := s.Of(mesh.CDCPostgres)[0]
 	victim.Kill()
 	if _, err := victim.Wait(t.Context()); err == nil {
 		t.Fatal("the source ended by itself")
 	}
-	m, err := durable(t.Context())
+	at, err := durable(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !m.Torn {
+	if !at.Torn {
 		t.Error("the durable position is not inside the transaction: the kill came too late to mean anything")
 	}
-	t.Logf("killed with epoch %s durable, which has %d of %d rows", m.Epoch, m.Tables["public.t"].In, rows)
+	t.Logf("killed with epoch %s durable, which has %d of %d rows", at.Epoch, at.Tables[table].In, rows)
 	if err := victim.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.CaughtUp(t, job)
-	s.same(t, "t")
-	const log = "SELECT format('%s rows, %s of them different', count(*), count(DISTINCT (_op, n))) FROM log.t"
-	if got, want := ask[string](t, s.target, log), fmt.Sprintf("%d rows, %[1]d of them different", rows+1); got != want {
-		t.Errorf("the changelog has %s, want %s", got, want)
-	}
-	s.Verify(t, job)
 }
 
 // One transaction of any size needs no more memory than many small ones.

@@ -1,6 +1,7 @@
 package flows
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ sources:
     url: ${SOURCE_URL}
     tables: ["goods.by_*"]
     readers: 4
-    snapshot: {mode: initial, chunk_rows: 100}
+    snapshot: {mode: initial, chunk_rows: %d}
 sinks:
   copy:
     from: [db]
@@ -103,7 +104,7 @@ func killWhileCopied(t *testing.T, source *harness.MySQL) {
 		Env:   []string{"SOURCE_URL=" + source.URL(""), "TARGET_URL=" + r.Target.URL("postgres")},
 	})
 	r.Mesh.Submit(t, bareJob, mysqlBareSpec)
-	r.Mesh.Submit(t, rig.Job, mysqlSpec)
+	r.Mesh.Submit(t, rig.Job, fmt.Sprintf(mysqlSpec, max(100, rows/100))) // chunks enough for kills to fall between them
 	r.Records = r.Mesh.Records(t)
 	harm(t, r, target, rand.New(rand.NewPCG(seed, 1)))
 
