@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -136,10 +137,11 @@ func (w *writer) change(t Table) string {
 		return fmt.Sprintf("REPLACE INTO %s (%s) VALUES %s", t.sql(), t.fields(), t.row(n, val))
 	case kind < 8 && len(t.key) > 0: // another key
 		to := w.fresh()
+		assigned := []string{set, fmt.Sprintf("n = %d", to)}
 		for i, v := range t.values(to) {
-			set += fmt.Sprintf(", %s = %s", t.key[i], v)
+			assigned = append(assigned, t.key[i]+" = "+v)
 		}
-		return fmt.Sprintf("%s, n = %d WHERE %s", set, to, t.where(n))
+		return strings.Join(assigned, ", ") + " WHERE " + t.where(n)
 	case kind < 10 && t.text(): // a key of other bytes, the same to the collation
 		last := t.key[len(t.key)-1]
 		return fmt.Sprintf("%s, %s = IF(BINARY %[2]s = BINARY lower(%[2]s), upper(%[2]s), lower(%[2]s)) WHERE %s", set, last, t.where(n))

@@ -35,11 +35,13 @@ func Keyed() []Table {
 		{"by_integer", "id bigint", []string{"id"}, func(n int64) []string { return []string{fmt.Sprint(n*7 - 10_000)} }},
 		{
 			"by_both", "a smallint unsigned, b varchar(20)",
-			[]string{"a", "b"}, func(n int64) []string { return []string{fmt.Sprint(n % 17), fmt.Sprintf("'b%d'", n)} },
+			[]string{"a", "b"},
+			func(n int64) []string { return []string{fmt.Sprint(n % 17), fmt.Sprintf("'b%d'", n)} },
 		},
 		{
 			"by_text", "id varchar(20) CHARACTER SET utf8mb4 COLLATE %s",
-			[]string{"id"}, func(n int64) []string { return []string{fmt.Sprintf("'%s%d'", letters[n%10], n)} },
+			[]string{"id"},
+			func(n int64) []string { return []string{fmt.Sprintf("'%s%d'", letters[n%10], n)} },
 		},
 	}
 }
@@ -52,7 +54,9 @@ func all() []Table { return append(Keyed(), Bare()) }
 func (t Table) sql() string { return Schema + "." + t.Name }
 
 // fields are the columns that every writer gives: those of the key, n and val. The others are made of them.
-func (t Table) fields() string { return strings.Join(append(t.key, "n", "val", "price", "seen", "pad"), ", ") }
+func (t Table) fields() string {
+	return strings.Join(append(t.key, "n", "val", "price", "seen", "pad"), ", ")
+}
 
 // row is the literals of fields, in brackets.
 func (t Table) row(n, val int64) string {
