@@ -22,6 +22,9 @@ DIFFERS := Eighteen|Generated|Virtual|SlotOlder|ServerPutBack|UnchangedToast|Cop
 ARGS    ?=
 FUZZTIME ?= 10s
 
+# Where the demo copies from: postgres, mysql or mariadb.
+DEMO    ?= postgres
+
 .PHONY: help build install demo test race bubble flows fuzz bench bench-snapshot microbench lint fmt vet gen gen-check mod-check setup servers ci clean
 
 help: ## list the targets
@@ -35,8 +38,8 @@ install: build ## install the programs into $(PREFIX)/bin
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 0755 bin/* $(DESTDIR)$(PREFIX)/bin/
 
-demo: setup build ## PostgreSQL into PostgreSQL, exactly once, with a kill -9 in the middle
-	go run weir.dev/weir/itest/cmd/demo -weir bin/weir $(ARGS)
+demo: $(if $(filter postgres,$(DEMO)),setup,servers) build ## into PostgreSQL, exactly once, with a kill -9 in the middle (DEMO=mysql, mariadb: from there)
+	go run weir.dev/weir/itest/cmd/demo -weir bin/weir -from $(DEMO) $(ARGS)
 
 test: setup race bubble flows ## run every test; installs what is missing
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -13,11 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"weir.dev/weir/itest/harness"
-	"weir.dev/weir/itest/shop"
 )
-
-//go:embed shop.yaml
-var jobSpec string
 
 // errUnequal is the verdict that must never come.
 var errUnequal = errors.New("the copy is not what the source holds")
@@ -25,6 +20,7 @@ var errUnequal = errors.New("the copy is not what the source holds")
 // config is the demo's command line.
 type config struct {
 	Weir  string
+	From  string
 	Load  time.Duration
 	Rate  float64
 	Kills int
@@ -44,25 +40,26 @@ func demo(ctx context.Context, cfg config, tell *narrator) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
-	tell.step("Two private PostgreSQL servers: the shop's own, and an empty one for the copy.")
-	source, target, err := servers(ctx)
+	from := kinds()[cfg.From]
+	tell.step("Two private servers: the shop's own, %s, and an empty PostgreSQL for the copy.", from.title)
+	source, target, err := servers(ctx, from)
 	defer func() { err = errors.Join(err, source.Close(), target.Close()) }()
 	if err != nil {
 		return err
 	}
 	tell.line("source %s", source.Address())
 	tell.line("target %s", target.Address())
-	if err := source.Exec(ctx, "postgres", shop.Schema); err != nil {
+	if err := source.fill(ctx); err != nil {
 		return fmt.Errorf("make the shop: %w", err)
 	}
 
-	mesh, err := newMesh(ctx, weir, dir, []string{"SHOP_URL=" + source.URL("postgres"), "COPY_URL=" + target.URL("postgres")})
+	mesh, err := newMesh(ctx, weir, dir, from.spec, []string{"SHOP_URL=" + source.url(), "COPY_URL=" + target.URL("postgres")})
 	if err != nil {
 		return err
 	}
 	defer mesh.end() //nolint:contextcheck // it ends also after the context has
 	tell.step("weir up shop.yaml: all of Weir and its NATS server in one process.")
-	for line := range strings.Lines(jobSpec) {
+	for line := range strings.Lines(from.spec) {
 		if !strings.HasPrefix(line, "#") {
 			tell.line("  %s", strings.TrimRight(line, "\n"))
 		}
@@ -75,26 +72,26 @@ func demo(ctx context.Context, cfg config, tell *narrator) (err error) {
 	}
 
 	// The shop opens; a reader looks at the copy all the while.
-	till, err := openShop(ctx, source, cfg)
+	till, err := source.open(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = till.close() }() // its error is asked for below
-	watch := watchCopy(ctx, target)
+	watch := watchCopy(ctx, target, source.torn())
 	defer watch.end()
 
-	tell.step("The shop opens: %.0f transactions per second over four tables.", cfg.Rate)
+	tell.step("The shop opens: %.0f transactions per second.", cfg.Rate)
 	if err := pause(ctx, cfg.Load); err != nil {
 		return err
 	}
 	for i := range cfg.Kills {
-		before := till.applied.Load()
+		before := till.applied()
 		tell.step("kill -9 %d: Weir and its NATS server are gone in mid-flight. The shop stays open.", mesh.process.PID())
 		mesh.process.Kill()
 		if err := pause(ctx, 2*time.Second); err != nil {
 			return err
 		}
-		tell.line("%d transactions committed at the source meanwhile", till.applied.Load()-before)
+		tell.line("%d transactions committed at the source meanwhile", till.applied()-before)
 		tell.step("The same command again: it goes on from the last durable epoch.")
 		back := time.Now()
 		if err := mesh.up(ctx); err != nil {
@@ -114,7 +111,7 @@ func demo(ctx context.Context, cfg config, tell *narrator) (err error) {
 	if err := till.close(); err != nil {
 		return fmt.Errorf("the shop's own load: %w", err)
 	}
-	tell.step("The shop closes after %d transactions.", till.applied.Load())
+	tell.step("The shop closes after %d transactions.", till.applied())
 	if answer, err := mesh.weir(ctx, "status", "shop", "--wait-for", "caught-up", "--timeout", "60s"); err != nil {
 		return err
 	} else {
@@ -138,12 +135,12 @@ func demo(ctx context.Context, cfg config, tell *narrator) (err error) {
 		tell.command(words, answer)
 	}
 	if !cfg.Hold {
-		tell.step("Done; all of it is shut down now. To look around yourself: make demo ARGS=-hold")
+		tell.step("Done; all of it is shut down now. To look around yourself: make demo DEMO=%s ARGS=-hold", cfg.From)
 		return nil
 	}
 	tell.step("All of it keeps running until Ctrl-C:")
 	tell.line("cd %s && %s status shop --watch", dir, weir)
-	tell.line("psql '%s'", source.URL("postgres"))
+	tell.line("%s", source.look())
 	tell.line("psql '%s'", target.URL("postgres"))
 	<-ctx.Done()
 	return nil
@@ -156,43 +153,39 @@ func weirProgram(ctx context.Context, given string) (string, error) {
 	return filepath.Abs(given)
 }
 
-// servers starts both clusters at once. What it returns is to be closed also
+// servers starts both servers at once. What it returns is to be closed also
 // after an error.
-func servers(ctx context.Context) (source, target *harness.Postgres, err error) {
+func servers(ctx context.Context, from kind) (source origin, target *harness.Postgres, err error) {
 	var group errgroup.Group
-	for _, p := range []**harness.Postgres{&source, &target} {
-		group.Go(func() (err error) {
-			*p, err = harness.RunPostgres(ctx, harness.PostgresConfig{})
-			return err
-		})
-	}
+	group.Go(func() (err error) {
+		source, err = from.run(ctx)
+		return err
+	})
+	group.Go(func() (err error) {
+		target, err = harness.RunPostgres(ctx, harness.PostgresConfig{})
+		return err
+	})
 	return source, target, group.Wait()
 }
 
 // verdict compares both sides row by row and adds what the reader saw.
-func verdict(ctx context.Context, source, target *harness.Postgres, tell *narrator, looks, torn int) error {
-	var pairs []harness.TablePair
-	for _, table := range shop.Tables() {
-		pairs = append(pairs, harness.TablePair{Source: "shop." + table, Target: "shop." + table})
-	}
-	outcomes, err := harness.CompareTables(ctx, harness.CompareConfig{
-		SourceURL: source.URL("postgres"), TargetURL: target.URL("postgres"), Tables: pairs,
-		Values: true, // invented people
-	})
+func verdict(ctx context.Context, source origin, target *harness.Postgres, tell *narrator, looks, torn int) error {
+	findings, equal, err := source.compare(ctx, target)
 	if err != nil {
 		return err
 	}
 	tell.step("Row by row, source against copy:")
-	equal := torn == 0
-	for _, c := range outcomes {
-		tell.line("%s", c)
-		equal = equal && c.Equal()
+	for _, f := range findings {
+		tell.line("%s", f)
 	}
-	tell.line("a reader looked at the copy %d times meanwhile and saw half a transaction %d times", looks, torn)
+	watched := source.torn() != ""
+	if watched {
+		tell.line("a reader looked at the copy %d times meanwhile and saw half a transaction %d times", looks, torn)
+	}
 	switch {
-	case !equal:
+	case !equal || torn > 0:
 		return errUnequal
-	case looks == 0:
+	case watched && looks == 0:
 		return errors.New("the reader never saw the copy")
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 
 // till applies the shop's transactions until it is closed.
 type till struct {
-	applied *atomic.Int64
+	applied func() int64
 	close   func() error // ends the load after the transaction under way; may be repeated
 }
 
@@ -23,13 +23,14 @@ func openShop(ctx context.Context, source *harness.Postgres, cfg config) (*till,
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	t := &till{applied: new(atomic.Int64)}
+	var applied atomic.Int64
+	t := &till{applied: applied.Load}
 	var failure error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer conn.Close(context.WithoutCancel(ctx))
-		load := shop.Load{Rate: cfg.Rate, Applied: t.applied}
+		load := shop.Load{Rate: cfg.Rate, Applied: &applied}
 		_, failure = shop.Run(ctx, conn, shop.New(cfg.Seed), load)
 	}()
 	t.close = func() error {
@@ -43,17 +44,20 @@ func openShop(ctx context.Context, source *harness.Postgres, cfg config) (*till,
 // pollEvery is how often the watcher looks.
 const pollEvery = 20 * time.Millisecond
 
-// watcher looks at the copy again and again, as an application would.
+// watcher looks at the copy again and again, as an application would, with a query for what half a transaction leaves there.
 type watcher struct {
 	end func() (looks, torn int) // may be repeated
 }
 
-func watchCopy(ctx context.Context, target *harness.Postgres) *watcher {
+func watchCopy(ctx context.Context, target *harness.Postgres, sql string) *watcher {
 	ctx, cancel := context.WithCancel(ctx)
 	var looks, torn int
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		if sql == "" {
+			return
+		}
 		conn, err := target.Connect(ctx, "postgres")
 		if err != nil {
 			return // no looks: the verdict says so
@@ -62,7 +66,7 @@ func watchCopy(ctx context.Context, target *harness.Postgres) *watcher {
 		for pause(ctx, pollEvery) == nil {
 			var orders int
 			// An error is a copy without its tables yet: nothing to see.
-			if err := conn.QueryRow(ctx, shop.Torn("shop"), pgx.QueryExecModeExec).Scan(&orders); err != nil {
+			if err := conn.QueryRow(ctx, sql, pgx.QueryExecModeExec).Scan(&orders); err != nil {
 				continue
 			}
 			looks++

@@ -1,5 +1,5 @@
-// Command demo shows Weir at work in about a minute: changes of one PostgreSQL
-// database arrive in another, exactly once, while the process that moves them
+// Command demo shows Weir at work in about a minute: changes of a PostgreSQL,
+// MySQL or MariaDB database arrive in another, of PostgreSQL, exactly once, while the process that moves them
 // is killed and comes back. It starts everything it needs, compares both sides
 // row by row and leaves nothing running.
 package main
@@ -37,6 +37,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	var cfg config
 	flags.StringVar(&cfg.Weir, "weir", "", "the weir `program`; built from this checkout when empty")
+	flags.StringVar(&cfg.From, "from", "postgres", "the shop's `database`: postgres, mysql or mariadb")
 	flags.DurationVar(&cfg.Load, "load", 8*time.Second, "how long the shop is open before and after the kill, each")
 	flags.Float64Var(&cfg.Rate, "rate", 200, "`transactions` per second")
 	flags.IntVar(&cfg.Kills, "kills", 1, "how often weir is killed")
@@ -46,6 +47,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		if errors.Is(err, flag.ErrHelp) {
 			return exitOK
 		}
+		return exitRequest
+	}
+	if _, known := kinds()[cfg.From]; !known {
+		fmt.Fprintf(stderr, "demo: -from %q is none of postgres, mysql, mariadb\n", cfg.From)
 		return exitRequest
 	}
 
@@ -63,7 +68,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	switch {
 	case errors.Is(err, errUnequal):
 		return exitUnequal
-	case errors.Is(err, harness.ErrNoPostgres):
+	case errors.Is(err, harness.ErrNoPostgres), errors.Is(err, harness.ErrNoMySQL), errors.Is(err, harness.ErrNoMariaDB):
 		return exitEnvironment
 	}
 	return exitFailed

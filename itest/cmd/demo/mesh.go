@@ -23,8 +23,8 @@ type mesh struct {
 	process *harness.Process
 }
 
-func newMesh(ctx context.Context, program, dir string, env []string) (*mesh, error) {
-	if err := os.WriteFile(filepath.Join(dir, "shop.yaml"), []byte(jobSpec), 0o600); err != nil {
+func newMesh(ctx context.Context, program, dir, spec string, env []string) (*mesh, error) {
+	if err := os.WriteFile(filepath.Join(dir, "shop.yaml"), []byte(spec), 0o600); err != nil {
 		return nil, err
 	}
 	nats, err := harness.FreePort(ctx)
