@@ -73,12 +73,14 @@ func seen(val int64) string {
 	return fmt.Sprintf("'19%02d-01-01 00:00:00' + INTERVAL %d MICROSECOND", val%100, val)
 }
 
-// where finds the row that n names, if it still has the key of n.
+// where finds the row that n names, if it still has the key of n. It has no row constructor, for which MariaDB reads the whole
+// table and locks it.
 func (t Table) where(n int64) string {
-	if len(t.key) == 0 {
-		return fmt.Sprintf("n = %d", n)
+	terms := []string{fmt.Sprintf("n = %d", n)}
+	for i, v := range t.values(n) {
+		terms = append(terms, t.key[i]+" = "+v)
 	}
-	return fmt.Sprintf("(%s) = (%s) AND n = %d", strings.Join(t.key, ", "), strings.Join(t.values(n), ", "), n)
+	return strings.Join(terms, " AND ")
 }
 
 // name is an expression, for either server, for the text by which a row is known: that of its key, or of n where there is none.
