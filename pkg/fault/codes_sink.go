@@ -36,6 +36,7 @@ const (
 	SinkDLQOvertaken    Code = "WEIR-SINK-032" // the key of a dead letter has had a later change
 	SinkDLQRefused      Code = "WEIR-SINK-033" // a dead letter cannot be discarded or replayed now
 	SinkEngine          Code = "WEIR-SINK-034" // the target table is not transactional
+	SinkSetting         Code = "WEIR-SINK-035" // a setting of the target keeps the sink from writing
 )
 
 func sinkCodes() []Entry {
@@ -209,6 +210,11 @@ func sinkCodes() []Entry {
 			Code: SinkEngine, Name: "SINK_ENGINE", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the target table is not transactional",
 			Remedy: "ALTER TABLE <table> ENGINE = InnoDB; then `weir job resume <job>`.",
+		},
+		{
+			Code: SinkSetting, Name: "SINK_SETTING", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a setting of the target keeps the sink from writing",
+			Remedy: "SET GLOBAL <setting> = <value>; then `weir job resume <job>`. `weir doctor` has the statement that also lasts.",
 		},
 	}
 }

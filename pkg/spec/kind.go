@@ -24,6 +24,19 @@ type SinkConfig interface {
 	secrets() []config.Secret
 }
 
+// TableSink is a sink whose target tables are there for others to see, and that keeps its ledger beside them: *PostgresSink and
+// *MySQLSink.
+type TableSink interface {
+	SinkConfig
+	// Allows reports whether the sink may follow a destructive change.
+	Allows(a Allowance) bool
+}
+
+var (
+	_ TableSink = (*PostgresSink)(nil)
+	_ TableSink = (*MySQLSink)(nil)
+)
+
 // sourceKind is one known word of a source's type; make is nil when it is not in this build.
 type sourceKind struct {
 	word string

@@ -139,6 +139,14 @@ func (p TablePattern) Exact() (schema, table string, ok bool) {
 	return p.schema[0], p.table[0], true
 }
 
+// Schema returns the one schema whose tables the pattern can match, if its first part is without stars.
+func (p TablePattern) Schema() (schema string, ok bool) {
+	if len(p.schema) != 1 {
+		return "", false
+	}
+	return p.schema[0], true
+}
+
 // DecodeNode reads one pattern.
 func (p *TablePattern) DecodeNode(d *config.Decoder, n *config.Node) {
 	if n.Kind != config.String {

@@ -43,8 +43,8 @@ func (s *setup) run(ctx context.Context) error {
 	if err := s.facts.Check(s.where); err != nil {
 		return err
 	}
-	if s.facts.Family == position.MySQLBinlog && s.mode() != cdc.Never {
-		return fault.New(fault.MYSetting, s.where, "this build copies tables of MySQL only where transactions have GTIDs; snapshot: {mode: never} follows the log without", "setting", "gtid_mode", "value", "ON")
+	if err := s.checkGTIDs(s.facts); err != nil {
+		return err
 	}
 	if s.charsets, err = catalog.Charsets(ctx, s.session, s.facts); err != nil {
 		return err
@@ -59,6 +59,14 @@ func (s *setup) run(ctx context.Context) error {
 	}
 	s.cfg.Logger.InfoContext(ctx, "source set up", slog.String("start", s.state.Start.Public().String()), slog.Int("tables", len(s.state.Tables)),
 		slog.Bool("restored", len(s.cfg.Restore) > 0), slog.String("lifecycle", s.assigner.Lifecycle().String()))
+	return nil
+}
+
+// checkGTIDs refuses a copy of a server whose transactions have no names.
+func (o *opened) checkGTIDs(f *server.Facts) error {
+	if f.Family == position.MySQLBinlog && o.mode() != cdc.Never {
+		return fault.New(fault.MYSetting, o.where, "this build copies tables of MySQL only where transactions have GTIDs; snapshot: {mode: never} follows the log without", "setting", "gtid_mode", "value", "ON")
+	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/mysql"
 	"weir.dev/weir/services/sink/internal/postgres"
 )
 
@@ -35,20 +36,25 @@ type Diagnosis struct {
 	Grants string
 }
 
-// Doctor looks at the target of a sink as its committer's start would, in a transaction that is rolled back. Findings
-// never hold a password or the value of a row. The error is that of ctx, or a defect.
+// Doctor looks at the target of a sink as its committer's start would: in a transaction that is rolled back, or, where DDL ends
+// transactions, by statements that change nothing. Findings never hold a password or the value of a row. The error is that of ctx,
+// or a defect.
 func Doctor(ctx context.Context, c Checkup) (Diagnosis, error) {
-	if _, ok := c.Sink.Config.(*spec.PostgresSink); !ok {
-		return Diagnosis{Findings: []preflight.Finding{{
-			Group: "sinks." + c.Sink.Name, Check: "type", Status: preflight.OK, Found: fmt.Sprintf("sinks of type %s have no checks", c.Sink.Type),
-		}}}, nil
+	cfg := sink.Config{
+		Identity: source.Identity{Job: c.Job, Life: c.Life, Subtask: plan.SubtaskID{Vertex: plan.CommitterOf(c.Sink.Name)}},
+		Sink:     c.Sink, Resolve: c.Resolve, Logger: slog.New(slog.DiscardHandler),
 	}
-	found, grants, err := postgres.Doctor(ctx, postgres.Checkup{
-		Config: sink.Config{
-			Identity: source.Identity{Job: c.Job, Life: c.Life, Subtask: plan.SubtaskID{Vertex: plan.CommitterOf(c.Sink.Name)}},
-			Sink:     c.Sink, Resolve: c.Resolve, Logger: slog.New(slog.DiscardHandler),
-		},
-		LivesKnown: c.LivesKnown, Tables: c.Tables,
-	})
-	return Diagnosis{Findings: found, Grants: grants}, err
+	var d Diagnosis
+	var err error
+	switch c.Sink.Config.(type) {
+	case *spec.PostgresSink:
+		d.Findings, d.Grants, err = postgres.Doctor(ctx, postgres.Checkup{Config: cfg, LivesKnown: c.LivesKnown, Tables: c.Tables})
+	case *spec.MySQLSink:
+		d.Findings, d.Grants, err = mysql.Doctor(ctx, mysql.Checkup{Config: cfg, LivesKnown: c.LivesKnown, Tables: c.Tables})
+	default:
+		d.Findings = []preflight.Finding{{
+			Group: "sinks." + c.Sink.Name, Check: "type", Status: preflight.OK, Found: fmt.Sprintf("sinks of type %s have no checks", c.Sink.Type),
+		}}
+	}
+	return d, err
 }

@@ -45,8 +45,41 @@ func (s *Session) Facts(ctx context.Context) (*Facts, error) {
 	return f, nil
 }
 
+// Setting is what a server has to have so that its log has every change with every column.
+type Setting struct {
+	Name, Value string
+	// Why is what is missing otherwise.
+	Why string
+}
+
+// Settings are those of the log that a start asks for.
+func Settings() []Setting {
+	return []Setting{
+		{"binlog_format", "ROW", "the log has statements in place of rows"},
+		{"binlog_row_image", "FULL", "the log has changes without all their columns"},
+		{"binlog_row_metadata", "FULL", "the log does not have the names of columns"},
+		{"binlog_row_value_options", "", "the log has parts of JSON documents in place of the documents"},
+	}
+}
+
 // Check refuses a server whose log does not have every change with every column.
 func (f *Facts) Check(where string) error {
+	if err := f.CheckVersion(where); err != nil {
+		return err
+	}
+	if err := f.CheckLog(where); err != nil {
+		return err
+	}
+	for _, s := range Settings() {
+		if err := f.CheckSetting(s, where); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckVersion refuses a server that is too old.
+func (f *Facts) CheckVersion(where string) error {
 	want, least := "MySQL 8.0.17", 8_00_17
 	if f.MariaDB {
 		want, least = "MariaDB 10.5", 10_05_00
@@ -54,15 +87,21 @@ func (f *Facts) Check(where string) error {
 	if f.Version < least {
 		return fault.New(fault.MYTooOld, where, fmt.Sprintf("the server has version %s", f.variables["version"]), "want", want)
 	}
+	return nil
+}
+
+// CheckLog refuses a server without a log.
+func (f *Facts) CheckLog(where string) error {
 	if f.variables["log_bin"] != "ON" {
 		return fault.New(fault.MYNoBinlog, where, "log_bin is off")
 	}
-	for _, s := range []struct{ name, want string }{
-		{"binlog_format", "ROW"}, {"binlog_row_image", "FULL"}, {"binlog_row_metadata", "FULL"}, {"binlog_row_value_options", ""},
-	} {
-		if got := f.variables[s.name]; got != s.want {
-			return fault.New(fault.MYSetting, where, fmt.Sprintf("%s is %s", s.name, got), "setting", s.name, "value", "'"+s.want+"'")
-		}
+	return nil
+}
+
+// CheckSetting refuses a server with another value of a setting.
+func (f *Facts) CheckSetting(s Setting, where string) error {
+	if got := f.variables[s.Name]; got != s.Value {
+		return fault.New(fault.MYSetting, where, fmt.Sprintf("%s is %s", s.Name, got), "setting", s.Name, "value", "'"+s.Value+"'")
 	}
 	return nil
 }

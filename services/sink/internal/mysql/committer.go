@@ -54,6 +54,9 @@ func (c *Committer) enter(ctx context.Context, s *session) error {
 	if s.tooOld() {
 		return fault.New(fault.SinkTooOld, c.at.sink, "its version is "+s.conn.GetServerVersion())
 	}
+	if err := s.checkFormat(ctx, c.at); err != nil {
+		return err
+	}
 	found, err := c.ledger.read(ctx, s, false)
 	if err != nil && !hasNumber(err, noSuchTable) && !hasNumber(err, mysql.ER_BAD_DB_ERROR) {
 		return err

@@ -82,6 +82,7 @@ func translateServer(e *mysql.MyError, at place) error {
 	names := []string{
 		"where", at.sink, "table", orElse(at.table, "<table>"), "column", orElse(column, "<column>"),
 		"constraint", orElse(constraint, "<constraint>"), "job", orElse(at.job, "<job>"), "role", orElse(at.role, "<role>"),
+		"setting", settingOf(e.Code), "value", orElse(map[uint16]string{1665: "'ROW'"}[e.Code], "OFF"),
 		"right", "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, CREATE TEMPORARY TABLES",
 	}
 	wrap := func(code fault.Code, why string) error {
@@ -117,10 +118,25 @@ func translateServer(e *mysql.MyError, at place) error {
 		return wrap(fault.SinkMissingTable, e.Message) // "Table 'out.orders' doesn't exist"
 	case 1054:
 		return wrap(fault.SinkMissingColumn, e.Message) // "Unknown column 'note' in 'field list'"
+	case 3750, 1173: // a table without a key, where the server wants one
+		return wrap(fault.SinkSetting, "the server refuses tables without a primary key, "+number)
+	case 1665: // rows of READ COMMITTED cannot be logged as statements
+		return wrap(fault.SinkSetting, "binlog_format is STATEMENT, "+number)
 	case 1059, 1071, 1074: // name, key or column too long
 		return wrap(fault.SinkUnsupportedType, e.Message)
 	}
 	return fmt.Errorf("%s: %w", at, serverError{e.Code})
+}
+
+// settingOf is the setting that an error is about.
+func settingOf(number uint16) string {
+	switch number {
+	case 1665:
+		return "binlog_format"
+	case 1173:
+		return "innodb_force_primary_key"
+	}
+	return "sql_require_primary_key"
 }
 
 // columnOf is the column that a message names. It comes after any value.

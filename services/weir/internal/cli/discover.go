@@ -11,20 +11,35 @@ import (
 	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/spec"
+	cdcmysql "weir.dev/weir/services/cdc-mysql"
 	cdcpostgres "weir.dev/weir/services/cdc-postgres"
 )
 
 // discovery is what one source has.
 type discovery struct {
-	Source string               `json:"source"`
-	Tables []cdcpostgres.Listed `json:"tables"`
+	Source string   `json:"source"`
+	Tables []listed `json:"tables"`
+}
+
+// listed is a table of any kind of source.
+type listed struct {
+	Schema string   `json:"schema"`
+	Name   string   `json:"name"`
+	Kind   string   `json:"kind"`
+	Key    []string `json:"key,omitempty"`
+	// Identity is PostgreSQL's replica identity; empty elsewhere.
+	Identity string `json:"identity,omitempty"`
+	Rows     *int64 `json:"estimatedRows,omitempty"`
+	Bytes    int64  `json:"bytes"`
+	Captured bool   `json:"captured"`
+	Why      string `json:"why,omitempty"`
 }
 
 func discoverCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "discover FILE|URL",
 		Short: "List the tables of a job's sources: keys, sizes, and which are captured and why not",
-		Long: "List what the databases of a job's sources have, or what is at a postgres:// URL. Rows are the server's estimates. " +
+		Long: "List what the databases of a job's sources have, or what is at a postgres:// or mysql:// URL. Rows are the server's estimates. " +
 			"Only the catalog is read.",
 		Example: "  weir discover shop.yaml\n  weir discover '${SHOP_URL}'",
 		GroupID: "jobs",
@@ -54,18 +69,38 @@ func sourcesOf(arg string) ([]spec.Source, error) {
 		}
 		return j.Sources, nil
 	}
+	url, err := config.OS().Resolve(arg)
+	if err == nil && strings.HasPrefix(url, "mysql://") {
+		return []spec.Source{{Name: "url", Type: "mysql", Config: &spec.MySQLSource{URL: config.NewSecret(arg)}}}, nil
+	}
 	return []spec.Source{{Name: "url", Type: "postgres", Config: &spec.PostgresSource{URL: config.NewSecret(arg)}}}, nil
 }
 
 func discover(ctx context.Context, sources []spec.Source) ([]discovery, error) {
 	all := []discovery{}
 	for _, src := range sources {
-		if _, ok := src.Config.(*spec.PostgresSource); !ok {
+		tables := []listed{}
+		switch src.Config.(type) {
+		case *spec.PostgresSource:
+			found, err := cdcpostgres.Discover(ctx, src, config.OS().Resolve)
+			if err != nil {
+				return nil, err
+			}
+			for _, t := range found {
+				tables = append(tables, listed(t))
+			}
+		case *spec.MySQLSource:
+			found, err := cdcmysql.Discover(ctx, src, config.OS().Resolve)
+			if err != nil {
+				return nil, err
+			}
+			for _, t := range found {
+				tables = append(tables, listed{
+					Schema: t.Schema, Name: t.Name, Kind: t.Kind, Key: t.Key, Rows: t.Rows, Bytes: t.Bytes, Captured: t.Captured, Why: t.Why,
+				})
+			}
+		default:
 			continue
-		}
-		tables, err := cdcpostgres.Discover(ctx, src, config.OS().Resolve)
-		if err != nil {
-			return nil, err
 		}
 		all = append(all, discovery{Source: src.Name, Tables: tables})
 	}

@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/pkg/preflight"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/spec"
+	cdcmysql "weir.dev/weir/services/cdc-mysql"
 	cdcpostgres "weir.dev/weir/services/cdc-postgres"
 	"weir.dev/weir/services/sink"
 )
@@ -137,26 +138,34 @@ func (s *settings) heads(ctx context.Context) ([]job.Head, error) {
 
 func (d *doctor) source(ctx context.Context, src spec.Source) error {
 	group := "sources." + src.Name
-	if _, ok := src.Config.(*spec.PostgresSource); !ok {
-		d.findings = append(d.findings, preflight.Finding{
-			Group: group, Check: "type", Status: preflight.OK, Found: fmt.Sprintf("sources of type %s have no checks", src.Type),
-		})
-		return nil
-	}
 	var modes []spec.Mode
 	for _, k := range d.job.Sinks {
 		if slices.Contains(k.From, src.Name) {
 			modes = append(modes, k.Mode)
 		}
 	}
-	found, err := cdcpostgres.Doctor(ctx, cdcpostgres.Checkup{
-		Job: d.job.Name, Source: src, Resolve: d.resolve, Modes: modes, Lives: d.lives, LivesKnown: d.known, Old: oldTransaction,
-	})
-	if err != nil {
-		return err
+	switch src.Config.(type) {
+	case *spec.PostgresSource:
+		found, err := cdcpostgres.Doctor(ctx, cdcpostgres.Checkup{
+			Job: d.job.Name, Source: src, Resolve: d.resolve, Modes: modes, Lives: d.lives, LivesKnown: d.known, Old: oldTransaction,
+		})
+		if err != nil {
+			return err
+		}
+		d.schemas[src.Name] = found.Schemas
+		d.add(group, found.Findings, found.Grants)
+	case *spec.MySQLSource:
+		found, err := cdcmysql.Doctor(ctx, cdcmysql.Checkup{Job: d.job.Name, Source: src, Resolve: d.resolve, Modes: modes})
+		if err != nil {
+			return err
+		}
+		d.schemas[src.Name] = found.Schemas
+		d.add(group, found.Findings, found.Grants)
+	default:
+		d.findings = append(d.findings, preflight.Finding{
+			Group: group, Check: "type", Status: preflight.OK, Found: fmt.Sprintf("sources of type %s have no checks", src.Type),
+		})
 	}
-	d.schemas[src.Name] = found.Schemas
-	d.add(group, found.Findings, found.Grants)
 	return nil
 }
 
@@ -175,7 +184,7 @@ func (d *doctor) sink(ctx context.Context, k spec.Sink) error {
 		return err
 	}
 	group := "sinks." + k.Name
-	if _, ok := k.Config.(*spec.PostgresSink); !ok {
+	if _, ok := k.Config.(spec.TableSink); !ok {
 		d.findings = append(d.findings, found.Findings...)
 		return nil
 	}

@@ -88,7 +88,7 @@ func resnapshotted(j *spec.Job, tables []string) (names []string, err error) {
 		if !slices.ContainsFunc(k.From, func(from string) bool { return affected[from] }) {
 			continue
 		}
-		if pg, ok := k.Config.(*spec.PostgresSink); ok && k.Mode == spec.Upsert && !pg.Allows(spec.AllowTruncate) {
+		if target, ok := k.Config.(spec.TableSink); ok && k.Mode == spec.Upsert && !target.Allows(spec.AllowTruncate) {
 			what := "every table"
 			if len(tables) > 0 {
 				what = strings.Join(tables, ", ")
