@@ -209,15 +209,23 @@ func (x *examination) describe(ctx context.Context, list []*catalog.Table) ([]*d
 		if err != nil {
 			return nil, err
 		}
-		if err := x.read(ctx, d); err != nil {
+		create, err := x.session.One(ctx, "SHOW CREATE TABLE "+t.Quoted())
+		if err != nil {
+			return nil, err
+		}
+		if len(create) != 2 {
+			continue // something else by now
+		}
+		d.Keys = doctor.ForeignKeys(t.Name, create[1])
+		if err := x.read(d, create[1]); err != nil {
 			return nil, err
 		}
 	}
 	return tables, doctor.Tables(ctx, x.session, tables)
 }
 
-// read finds out how the rows of a table are read, or why they cannot be.
-func (x *examination) read(ctx context.Context, d *doctor.Table) error {
+// read finds out how the rows of a table are read, or why they cannot be. create is the statement that makes the table.
+func (x *examination) read(d *doctor.Table, create string) error {
 	captured, err := capture(d.Table, 1, schemaVersion{}, x.where)
 	if err == nil {
 		d.Whole = captured.Whole
@@ -228,18 +236,8 @@ func (x *examination) read(ctx context.Context, d *doctor.Table) error {
 		return err
 	}
 	d.Unreadable = err
-	for _, c := range d.Columns {
-		if c.Err == nil {
-			continue
-		}
-		row, err := x.session.One(ctx, "SHOW CREATE TABLE "+d.Quoted())
-		if err != nil {
-			return err
-		}
-		if len(row) == 2 {
-			d.Column, d.Definition = c.Name, readable(row[1], c)
-		}
-		break
+	if i := slices.IndexFunc(d.Columns, func(c catalog.Column) bool { return c.Err != nil }); i >= 0 {
+		d.Definition = readable(create, d.Columns[i])
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,7 @@ type Facts struct {
 	Account string
 	// Login is the account for people.
 	Login     string
+	grants    []string
 	variables map[string]string
 }
 
@@ -36,6 +38,13 @@ func Look(ctx context.Context, s *server.Session, known *server.Facts) (*Facts, 
 	}
 	f.Login = row[0]
 	at := strings.LastIndexByte(f.Login, '@')
+	err = s.Query(ctx, "SHOW GRANTS", func(c [][]byte) error {
+		f.grants = append(f.grants, string(c[0]))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	f.Account = core.Quote(f.Login[:at]) + "@" + core.Quote(f.Login[at+1:])
 	return f, nil
 }
@@ -62,10 +71,12 @@ func (f *Facts) keep(name, value string) string {
 	return advice
 }
 
-// inDatabase is a database as GRANT takes it, where _ and % stand for letters unless rights can be revoked in part.
+// inDatabase is a database as GRANT takes it, where _ and % stand for letters unless rights can be revoked in part. Of two forms
+// that match, the servers look at one only; so a form that the account has rights under is kept.
 func (f *Facts) inDatabase(name string) string {
-	if f.variables["partial_revokes"] != "ON" {
-		name = strings.NewReplacer(`_`, `\_`, `%`, `\%`).Replace(name)
+	plain := core.Quote(name) + ".*"
+	if f.variables["partial_revokes"] == "ON" || slices.ContainsFunc(f.grants, func(g string) bool { return strings.Contains(g, " ON "+plain+" TO ") }) {
+		return plain
 	}
-	return core.Quote(name) + ".*"
+	return core.Quote(strings.NewReplacer(`_`, `\_`, `%`, `\%`).Replace(name)) + ".*"
 }

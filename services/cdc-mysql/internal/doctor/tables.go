@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -22,8 +23,8 @@ type Table struct {
 	NoSelect, Unreadable error
 	// Whole says that the table is copied at once, though it may have a key.
 	Whole bool
-	// Column is the one that cannot be read, and Definition what it could be instead; both empty when that is not known.
-	Column, Definition string
+	// Definition is that of the column that cannot be read, in a form that can; empty when none is known.
+	Definition string
 	// Unique are the columns of a unique index without nulls of a table that has no key; nil when there is none.
 	Unique []string
 	// Generated and Invisible are columns of these kinds.
@@ -34,12 +35,9 @@ type Table struct {
 	Keys []ForeignKey
 }
 
-// ForeignKey is one that acts on its child.
+// ForeignKey is one that acts on its child. Names are quoted, with commas between those of columns.
 type ForeignKey struct {
-	Name    string
-	Columns []string
-	Parent  core.Name
-	Of      []string
+	Name, Columns, Parent, Of string
 	// Action is what it does, in SQL: ON DELETE CASCADE.
 	Action string
 }
@@ -78,10 +76,7 @@ func Tables(ctx context.Context, s *server.Session, list []*Table) error {
 	if err != nil {
 		return err
 	}
-	if err := uniques(ctx, s, named, find); err != nil {
-		return err
-	}
-	return foreignKeys(ctx, s, named, find)
+	return uniques(ctx, s, named, find)
 }
 
 // uniques finds for tables without a key the index that could be it.
@@ -112,35 +107,30 @@ func uniques(ctx context.Context, s *server.Session, named string, find func([][
 	return err
 }
 
-// foreignKeys finds those whose actions change a table of ours.
-func foreignKeys(ctx context.Context, s *server.Session, named string, find func([][]byte) *Table) error {
-	return s.Query(ctx, "SELECT r.constraint_schema, r.table_name, r.constraint_name, r.update_rule, r.delete_rule, k.column_name, "+
-		"k.referenced_table_schema, k.referenced_table_name, k.referenced_column_name FROM information_schema.referential_constraints r "+
-		"JOIN information_schema.key_column_usage k ON k.constraint_schema = r.constraint_schema AND k.constraint_name = r.constraint_name AND "+
-		"k.table_name = r.table_name WHERE (r.constraint_schema, r.table_name)"+named+" AND (r.update_rule IN ('CASCADE', 'SET NULL') OR "+
-		"r.delete_rule IN ('CASCADE', 'SET NULL')) ORDER BY 1, 2, 3, k.ordinal_position", func(c [][]byte) error {
-		t := find(c)
-		if t == nil {
-			return nil
+const quotedName = "`(?:[^`]|``)+`"
+
+var (
+	constraint = regexp.MustCompile("(?m)^ *CONSTRAINT (" + quotedName + ") FOREIGN KEY \\((" + quotedName + "(?:, ?" + quotedName + ")*)\\) REFERENCES ((?:" +
+		quotedName + "\\.)?" + quotedName + ") \\((" + quotedName + "(?:, ?" + quotedName + ")*)\\)(.*)$")
+	action = regexp.MustCompile(`ON (DELETE|UPDATE) (CASCADE|SET NULL)`)
+)
+
+// ForeignKeys reads those that act on their child from the statement that makes the table: MariaDB shows the catalog of
+// constraints to nobody who may only select.
+func ForeignKeys(name core.Name, create string) []ForeignKey {
+	var keys []ForeignKey
+	for _, m := range constraint.FindAllStringSubmatch(create, -1) {
+		actions := action.FindAllString(m[5], -1)
+		if len(actions) == 0 {
+			continue
 		}
-		name := string(c[2])
-		i := slices.IndexFunc(t.Keys, func(k ForeignKey) bool { return k.Name == name })
-		if i < 0 {
-			var actions []string
-			for n, on := range []string{"UPDATE", "DELETE"} {
-				if rule := string(c[3+n]); rule == "CASCADE" || rule == "SET NULL" {
-					actions = append(actions, "ON "+on+" "+rule)
-				}
-			}
-			t.Keys = append(t.Keys, ForeignKey{
-				Name: name, Parent: core.Name{Schema: string(c[6]), Table: string(c[7])}, Action: strings.Join(actions, " "),
-			})
-			i = len(t.Keys) - 1
+		parent := m[3]
+		if !strings.Contains(parent, "`.`") {
+			parent = core.Quote(name.Schema) + "." + parent
 		}
-		k := &t.Keys[i]
-		k.Columns, k.Of = append(k.Columns, string(c[5])), append(k.Of, string(c[8]))
-		return nil
-	})
+		keys = append(keys, ForeignKey{Name: m[1], Columns: m[2], Parent: parent, Of: m[4], Action: strings.Join(actions, " ")})
+	}
+	return keys
 }
 
 // Plan is what a job wants of its tables.
@@ -272,9 +262,8 @@ func (f *Facts) cascades(c *checker, tables []*Table) {
 	for _, t := range tables {
 		for _, k := range t.Keys {
 			good = false
-			drop := "ALTER TABLE " + t.Quoted() + " DROP FOREIGN KEY " + core.Quote(k.Name) + ";"
-			add := "ALTER TABLE " + t.Quoted() + " ADD CONSTRAINT " + core.Quote(k.Name) + " FOREIGN KEY (" + list(k.Columns) + ") REFERENCES " +
-				k.Parent.Quoted() + " (" + list(k.Of) + ");"
+			drop := "ALTER TABLE " + t.Quoted() + " DROP FOREIGN KEY " + k.Name + ";"
+			add := "ALTER TABLE " + t.Quoted() + " ADD CONSTRAINT " + k.Name + " FOREIGN KEY (" + k.Columns + ") REFERENCES " + k.Parent + " (" + k.Of + ");"
 			c.warn("cascades", t.String(), fmt.Sprintf("foreign key %s to %s has %s", k.Name, k.Parent, k.Action),
 				"what it changes in "+t.String()+" is not in the log: the target keeps rows that the source has deleted or changed",
 				preflight.Remedy{SQL: []string{drop, add}, Advice: "The application then changes the children itself, before the parent. " + f.logsCascades()})

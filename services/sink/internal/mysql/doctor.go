@@ -219,14 +219,19 @@ func (d *doctor) empties() bool {
 	return d.my.Allows(spec.AllowTruncate) || d.my.Existing == spec.ExistingTruncate
 }
 
-// inDatabase is the database as GRANT takes it, where _ and % stand for letters unless rights can be revoked in part.
+// inDatabase is the database as GRANT takes it, where _ and % stand for letters unless rights can be revoked in part. Of two forms
+// that match, the servers look at one only; so a form that the account has rights under is kept.
 func (d *doctor) inDatabase(ctx context.Context) (string, error) {
+	plain := quote(d.ledger.database) + ".*"
 	partial, err := d.s.variable(ctx, "partial_revokes")
-	name := d.ledger.database
-	if partial != "ON" {
-		name = strings.NewReplacer(`_`, `\_`, `%`, `\%`).Replace(name)
+	if err != nil || partial == "ON" {
+		return plain, err
 	}
-	return quote(name) + ".*", err
+	grants, err := d.s.query(ctx, "SHOW GRANTS")
+	if err != nil || slices.ContainsFunc(grants, func(r record) bool { return strings.Contains(r.text(0), " ON "+plain+" TO ") }) {
+		return plain, err
+	}
+	return quote(strings.NewReplacer(`_`, `\_`, `%`, `\%`).Replace(d.ledger.database)) + ".*", nil
 }
 
 // rights judges those on the database.
