@@ -2,12 +2,18 @@ package doctor
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.opentelemetry.io/otel/metric/noop"
+
 	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/preflight"
+	pkgsink "weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
 	cdcmysql "weir.dev/weir/services/cdc-mysql"
 	"weir.dev/weir/services/sink"
@@ -77,15 +83,15 @@ func (p *myPatient) examine(t *testing.T) (all []preflight.Finding, grants strin
 	}
 	resolve := func(string) (string, error) { return p.my.URLAs(p.role, ""), nil }
 	k := j.Sinks[0]
-	source, err := cdcmysql.Doctor(t.Context(), cdcmysql.Checkup{Job: j.Name, Source: j.Sources[0], Resolve: resolve, Modes: []spec.Mode{k.Mode}})
+	from, err := cdcmysql.Doctor(t.Context(), cdcmysql.Checkup{Job: j.Name, Source: j.Sources[0], Resolve: resolve, Modes: []spec.Mode{k.Mode}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	target, err := sink.Doctor(t.Context(), sink.Checkup{Job: j.Name, LivesKnown: true, Sink: k, Resolve: resolve, Tables: source.Schemas})
+	target, err := sink.Doctor(t.Context(), sink.Checkup{Job: j.Name, LivesKnown: true, Sink: k, Resolve: resolve, Tables: from.Schemas})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all = append(source.Findings, target.Findings...)
+	all = append(from.Findings, target.Findings...)
 	for i := range all {
 		if err := all[i].Validate(); err != nil {
 			t.Errorf("%+v: %v", all[i], err)
@@ -94,7 +100,37 @@ func (p *myPatient) examine(t *testing.T) (all []preflight.Finding, grants strin
 			t.Errorf("the password is printed: %s", text)
 		}
 	}
-	return all, source.Grants + target.Grants
+	return all, from.Grants + target.Grants
+}
+
+// ill are the findings of a check, in one group when that is named, that are not ok.
+func (p *myPatient) ill(t *testing.T, group, check string) []preflight.Finding {
+	t.Helper()
+	all, _ := p.examine(t)
+	return slices.DeleteFunc(ill(all, check), func(f preflight.Finding) bool { return group != "" && f.Group != group })
+}
+
+// refused proves that the start of the sink ends with the code that the doctor has found.
+func (p *myPatient) refused(t *testing.T, want fault.Code) {
+	t.Helper()
+	j, err := spec.Parse([]byte(p.yaml()), p.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := sink.Connectors(noop.Meter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := all["mysql"].OpenCommitter(t.Context(), pkgsink.Config{
+		Identity: source.Identity{Job: j.Name, Life: "first", Fence: 1}, Sink: j.Sinks[0],
+		Resolve: func(string) (string, error) { return p.my.URLAs(p.role, ""), nil }, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err == nil {
+		err = c.Close()
+	}
+	if fault.CodeOf(err) != want {
+		t.Errorf("the sink's start ends with %v, want %s", err, want)
+	}
 }
 
 // treat executes a remedy as it is printed, statements as the administrator.

@@ -18,6 +18,7 @@ type myCase struct {
 	tables string
 	source []string
 	sink   []string
+	group  string // empty where only one has the check
 	check  string
 	status preflight.Status
 	code   fault.Code
@@ -57,13 +58,15 @@ var myCases = []myCase{
 		name: "my_cascade", check: "cascades", status: preflight.Warning,
 		spoil: []string{"CREATE TABLE {db}.child (id int PRIMARY KEY, t int, CONSTRAINT `of t` FOREIGN KEY (t) REFERENCES {db}.t (id) ON DELETE CASCADE ON UPDATE SET NULL)"},
 	},
-	{name: "my_packet", spoil: []string{"CREATE TABLE {db}.b (id int PRIMARY KEY, a longblob)", "SET GLOBAL max_allowed_packet = 1048576"}, check: "max_allowed_packet", status: preflight.Warning},
+	{name: "my_packet", spoil: []string{"CREATE TABLE {db}.b (id int PRIMARY KEY, a longblob)", "SET GLOBAL max_allowed_packet = 1048576"}, group: "sources.db", check: "max_allowed_packet", status: preflight.Warning},
+	{name: "my_packet_sink", spoil: []string{"SET GLOBAL max_allowed_packet = 1048576"}, group: "sinks.copy", check: "max_allowed_packet", status: preflight.Warning},
 
 	{name: "my_rights", spoil: []string{"REVOKE INSERT, ALTER, CREATE TEMPORARY TABLES ON {target}.* FROM {role}"}, check: "rights", status: preflight.Error, code: fault.SinkMissingRight},
 	{name: "my_no_right", spoil: []string{"REVOKE ALL PRIVILEGES ON {target}.* FROM {role}"}, check: "rights", status: preflight.Error, code: fault.SinkMissingRight},
 	{name: "my_drop", sink: []string{"allow: [truncate]"}, check: "rights", status: preflight.Error, code: fault.SinkMissingRight},
 	{name: "my_flush", spoil: []string{"SET GLOBAL innodb_flush_log_at_trx_commit = 2"}, check: "innodb_flush_log_at_trx_commit", status: preflight.Warning},
 	{name: "my_sync", spoil: []string{"SET GLOBAL sync_binlog = 0"}, check: "sync_binlog", status: preflight.Warning},
+	{name: "my_statement", spoil: []string{"SET GLOBAL binlog_format = 'STATEMENT'"}, group: "sinks.copy", check: "binlog_format", status: preflight.Error, code: fault.SinkSetting},
 	{name: "my_require", spoil: []string{"SET GLOBAL sql_require_primary_key = ON"}, sink: []string{"mode: append"}, check: "require_primary_key", status: preflight.Error, code: fault.SinkSetting, mysql: true},
 	{name: "my_force", spoil: []string{"SET GLOBAL innodb_force_primary_key = ON"}, sink: []string{"mode: changelog"}, check: "require_primary_key", status: preflight.Error, code: fault.SinkSetting, maria: true},
 	{name: "my_filled", spoil: []string{"CREATE DATABASE {target}", "CREATE TABLE {target}.t (id int PRIMARY KEY, v varchar(20))", "INSERT INTO {target}.t VALUES (1, 'a')", "GRANT DROP ON {target}.* TO {role}"}, check: "table", status: preflight.Error, code: fault.SinkNotEmpty},
@@ -170,18 +173,15 @@ func remediesOf(t *testing.T, my *harness.MySQL) {
 				p.tables = tt.tables
 			}
 			p.exec(t, tt.spoil...)
-			before, _ := p.examine(t)
-			bad := ill(before, tt.check)
-			// The settings of a server are asked by source and sink.
-			if len(bad) == 0 || (len(bad) > 1 && tt.check != "max_allowed_packet") || bad[0].Status != tt.status || code(bad) != tt.code {
-				t.Errorf("want one %s of %s with code %q; found are%s", tt.status, tt.check, tt.code, described(ill(before, "")))
+			bad := p.ill(t, tt.group, tt.check)
+			if len(bad) != 1 || bad[0].Status != tt.status || code(bad) != tt.code {
+				t.Fatalf("want one %s of %s with code %q; found are%s", tt.status, tt.check, tt.code, described(p.ill(t, "", "")))
 			}
-			if len(bad) == 0 {
-				return
+			if tt.name == "my_statement" {
+				p.refused(t, tt.code)
 			}
 			p.treat(t, bad[0])
-			after, _ := p.examine(t)
-			if left := ill(after, tt.check); len(left) > 0 {
+			if left := p.ill(t, tt.group, tt.check); len(left) > 0 {
 				t.Errorf("after%s\nstill%s", described(bad), described(left))
 			}
 		})

@@ -188,8 +188,9 @@ func (x *examination) readsAll(ctx context.Context, database string) (bool, erro
 		return false, nil
 	case fault.MYSchemaChanged: // there is no such table
 		return true, nil
+	default:
+		return err == nil, err
 	}
-	return err == nil, err
 }
 
 // describe judges each table alone with the functions that the start uses on all.

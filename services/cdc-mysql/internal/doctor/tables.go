@@ -147,7 +147,7 @@ type Plan struct {
 // Captured judges the tables that match and can be captured.
 func (f *Facts) Captured(p Plan, tables []*Table) []preflight.Finding {
 	c := checker{group: p.Where}
-	f.selects(&c, p, tables)
+	f.selects(&c, tables)
 	f.keys(&c, p, tables)
 	f.columns(&c, tables)
 	f.cascades(&c, tables)
@@ -155,7 +155,7 @@ func (f *Facts) Captured(p Plan, tables []*Table) []preflight.Finding {
 	return c.findings
 }
 
-func (f *Facts) selects(c *checker, p Plan, tables []*Table) {
+func (f *Facts) selects(c *checker, tables []*Table) {
 	bad := 0
 	for _, t := range tables {
 		if t.NoSelect == nil {
