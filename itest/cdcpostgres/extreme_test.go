@@ -73,7 +73,7 @@ func TestTableLeavesThePublication(t *testing.T) {
 	a := j.start(t)
 	a.takeEpoch(t)
 	a.stop()
-	j.exec(t, "ALTER PUBLICATION weir_shop_"+j.life+" DROP TABLE u")
+	j.exec(t, "ALTER PUBLICATION weir_shop_db_"+j.life+" DROP TABLE u")
 	_, err := j.open(t.Context())
 	wantFault(t, err, "WEIR-PG-014")
 	// A table that is gone has nothing to lose.

@@ -15,7 +15,7 @@ var version int
 
 func TestMain(m *testing.M) {
 	pg, err := harness.RunPostgres(context.Background(), harness.PostgresConfig{
-		Settings: map[string]string{"max_replication_slots": "60", "max_wal_senders": "60", "max_connections": "300"},
+		Settings: map[string]string{"max_replication_slots": "200", "max_wal_senders": "100", "max_connections": "400"},
 	})
 	if err != nil {
 		panic(err)

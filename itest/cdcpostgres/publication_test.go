@@ -56,12 +56,16 @@ func TestSlotOlderThanItsPublication(t *testing.T) {
 			j.exec(t, "INSERT INTO t VALUES (2)")
 			var remedy string
 			for range 2 {
-				a := j.start(t)
-				remedy = faultOf(t, a.failure(t), "WEIR-PG-013").Remedy
-				a.stop()
-				if len(a.rows) != 0 {
-					t.Fatalf("%s came behind what cannot be read", a.rows[0])
+				// A publication that an epoch knows is missed when the log is opened, another one by the log itself.
+				a, err := j.open(t.Context())
+				if err == nil {
+					err = a.failure(t)
+					a.stop()
+					if len(a.rows) != 0 {
+						t.Fatalf("%s came behind what cannot be read", a.rows[0])
+					}
 				}
+				remedy = faultOf(t, err, "WEIR-PG-013").Remedy
 			}
 			for _, sql := range []string{drop, "SELECT pg_create_logical_replication_slot('" + c.slot + "', 'pgoutput')"} {
 				if !strings.Contains(remedy, sql+";") {

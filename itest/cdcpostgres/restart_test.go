@@ -243,7 +243,7 @@ func TestSlotLost(t *testing.T) {
 	}
 	_, err := j.open(t.Context())
 	f := faultOf(t, err, "WEIR-PG-009")
-	if !strings.Contains(f.Remedy, "pg_drop_replication_slot('weir_") {
+	if !strings.Contains(f.Remedy, "`weir job resnapshot shop`") {
 		t.Errorf("remedy is %q", f.Remedy)
 	}
 }
@@ -377,7 +377,7 @@ func TestSlotsOfAttempts(t *testing.T) {
 		t.Fatalf("slots are %q, want those of two attempts", got)
 	}
 	a.takeEpoch(t)
-	want := fmt.Sprintf("weir_shop_%s_2", j.life)
+	want := fmt.Sprintf("weir_shop_db_%s_2", j.life)
 	eventually(t, "the older slot is dropped", func() bool { got := j.slots(t); return len(got) == 1 && got[0] == want })
 	a.stop()
 	for range 2 { // Release is idempotent

@@ -76,6 +76,10 @@ func (s *setup) published(ctx context.Context) (pgrepl.Publication, error) {
 func (s *setup) unpublished(why string) error {
 	e := fault.New(fault.PGPublicationMissing, s.where, fmt.Sprintf(why, s.state.Publication))
 	e.Remedy = remedyCopy(s.cfg.Job)
+	if slot := s.source.Slot; slot != "" { // what is given is not ours to make anew
+		e.Remedy = fmt.Sprintf("SELECT pg_drop_replication_slot('%s'); SELECT pg_create_logical_replication_slot('%[1]s', 'pgoutput'); then: %s",
+			slot, e.Remedy)
+	}
 	return e
 }
 
