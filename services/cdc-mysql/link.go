@@ -147,20 +147,13 @@ func newDrainEnd() *drainEnd {
 	return &drainEnd{news: make(chan struct{}, 1), ask: make(chan struct{}, 1)}
 }
 
-func token(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // want asks for the end; the observer finds it at its next look.
 func (d *drainEnd) want() {
 	d.mu.Lock()
 	d.wanted = true
 	d.mu.Unlock()
-	token(d.ask)
-	token(d.news)
+	halves.Token(d.ask)
+	halves.Token(d.news)
 }
 
 // fix takes where the log is as its end, if one is wanted and none is known.
@@ -172,7 +165,7 @@ func (d *drainEnd) fix(at *core.Point) {
 	}
 	d.mu.Unlock()
 	if fixed {
-		token(d.news)
+		halves.Token(d.news)
 	}
 }
 

@@ -18,12 +18,6 @@ const (
 	logSplit      = "log"
 )
 
-// tableCounter counts the rows of one table.
-type tableCounter struct {
-	id   rows.TableID
-	rows uint64
-}
-
 // progress is what a reader may be asked about from other goroutines. The reader touches it once per batch.
 type progress struct {
 	copies bool // the reader never has the log
@@ -37,12 +31,12 @@ type progress struct {
 	lastChange time.Time
 	lastEvent  int64 // microseconds since 1970; rows.NoTs before the first row
 	rows       uint64
-	tables     []*tableCounter
+	tables     map[rows.TableID]uint64 // rows
 	head       report.SourceHead
 }
 
 func newProgress(copies bool) *progress {
-	return &progress{copies: copies, phase: report.Snapshot, lastEvent: rows.NoTs}
+	return &progress{copies: copies, phase: report.Snapshot, lastEvent: rows.NoTs, tables: make(map[rows.TableID]uint64)}
 }
 
 func (p *progress) split(id string) {
@@ -63,24 +57,10 @@ func (p *progress) start(from position.Position) {
 	p.assigned, p.active, p.restored, p.consumed = true, logSplit, from, from
 }
 
-func (p *progress) table(id rows.TableID) *tableCounter {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.tables {
-		if c.id == id {
-			return c
-		}
-	}
-	c := &tableCounter{id: id}
-	p.tables = append(p.tables, c)
-	return c
-}
-
 func (p *progress) emitted(id rows.TableID, n int, ts int64) {
-	c := p.table(id)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c.rows += uint64(n)
+	p.tables[id] += uint64(n)
 	p.rows += uint64(n)
 	if ts != rows.NoTs {
 		p.lastEvent = ts
@@ -110,8 +90,8 @@ func (p *progress) report() report.Reader {
 	if p.active != "" {
 		r.ActiveSplit = report.ExactOf(p.active)
 	}
-	for _, c := range p.tables {
-		r.Tables = append(r.Tables, report.Table{Name: string(c.id), Lifecycle: p.phase, Rows: report.ExactOf(c.rows)})
+	for id, n := range p.tables {
+		r.Tables = append(r.Tables, report.Table{Name: string(id), Lifecycle: p.phase, Rows: report.ExactOf(n)})
 	}
 	slices.SortFunc(r.Tables, func(a, b report.Table) int { return strings.Compare(a.Name, b.Name) })
 	if p.copies {

@@ -60,6 +60,7 @@ func newReader(cfg source.Config, o *opened) *reader {
 	}
 	r.link = startLink(o, r.progress)
 	r.batches = halves.NewBatches(cfg.Batch, r.at)
+	r.batches.Broken = r.undecodable
 	r.batches.Emitted = func(_ context.Context, b *rows.Batch) {
 		r.input = true
 		r.progress.emitted(b.Schema().Table(), b.NumRows(), b.Ts(b.NumRows()-1))

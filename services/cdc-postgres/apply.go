@@ -117,7 +117,7 @@ func (r *reader) change(ctx context.Context, out source.Output, b []byte) error 
 	if err != nil {
 		return r.undecodable(err)
 	}
-	return r.grown(ctx, out, t, len(b))
+	return r.batches.Grown(ctx, out, t.builder, len(b))
 }
 
 func (r *reader) insert(t *table, cells []pgoutput.Cell) error {
@@ -263,7 +263,7 @@ func (r *reader) empty(ctx context.Context, out source.Output, t *table) error {
 		}
 	}
 	t.builder.Truncate(r.meta(rows.OpTruncate))
-	return r.grown(ctx, out, t, 0)
+	return r.batches.Grown(ctx, out, t.builder, 0)
 }
 
 // copyAgain empties a table and stops the log, until the table has been copied anew.
@@ -274,7 +274,7 @@ func (r *reader) copyAgain(ctx context.Context, out source.Output, t *table) err
 	r.paused = true
 	r.progress.lifecycle(report.Snapshot)
 	r.share.Paused(cdc.TableID(t.relation.OID))
-	return r.grown(ctx, out, t, 0)
+	return r.batches.Grown(ctx, out, t.builder, 0)
 }
 
 // table finds the table of a row and binds it when this is its first; nil when the table is not captured.
@@ -292,7 +292,7 @@ func (r *reader) table(ctx context.Context, out source.Output, oid uint32) (*tab
 	}
 	// The rows of the version before go first.
 	for _, old := range r.retired {
-		if err := r.flush(ctx, out, old); err != nil {
+		if err := r.batches.Flush(ctx, out, old.builder); err != nil {
 			return nil, err
 		}
 	}
@@ -328,6 +328,5 @@ func (r *reader) bind(d *described) (*table, error) {
 	}
 	t.described = d // what the next description is compared with
 	r.schemas[d.id()] = schemaVersion{Version: version, Fingerprint: t.builder.Schema().Fingerprint().String(), Columns: columns}
-	t.counter = r.progress.table(d.id())
 	return t, nil
 }

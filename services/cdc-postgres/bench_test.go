@@ -61,7 +61,7 @@ func BenchmarkApply(b *testing.B) {
 	head := (&wire{}).table(d)
 	var out counter
 	feed := func(it item) {
-		if err := r.link.queue.push(b.Context(), it); err != nil {
+		if err := r.link.queue.Push(b.Context(), it, it.size()); err != nil {
 			b.Fatal(err)
 		}
 		for more := true; more; {

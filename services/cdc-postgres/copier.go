@@ -315,7 +315,7 @@ func (c *copier) bind(ctx context.Context, conn *pgx.Conn, t *capturedTable) (*c
 		return nil, columnsChanged(c.target.Where(), t)
 	}
 	p := &copyPlan{table: bound}
-	if p.scan, err = scan.Bind(bound.builder, d.codecs); err != nil {
+	if p.scan, err = scan.Bind(bound.builder.Builder, d.codecs); err != nil {
 		return nil, fault.Wrap(err, fault.PGTypeUndecodable, c.target.Where(), err.Error())
 	}
 	if len(d.masks) > 0 {

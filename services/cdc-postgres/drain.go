@@ -3,6 +3,7 @@ package cdcpostgres
 import (
 	"sync"
 
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
 )
@@ -27,8 +28,8 @@ func (d *drainEnd) want() {
 	d.mu.Lock()
 	d.wanted = true
 	d.mu.Unlock()
-	token(d.ask)
-	token(d.news)
+	halves.Token(d.ask)
+	halves.Token(d.news)
 }
 
 // asked reports whether a drain is under way.
@@ -51,7 +52,7 @@ func (d *drainEnd) fix(lsn position.LSN) {
 		d.lsn = lsn
 	}
 	d.mu.Unlock()
-	token(d.news)
+	halves.Token(d.news)
 }
 
 // past reports whether a transaction whose commit record lies at final comes after the end, and remembers it: then

@@ -72,9 +72,6 @@ func (r *reader) feed() {
 // emitChunk emits the rows of a chunk, or of a segment of it, as of its mark.
 func (r *reader) emitChunk(ctx context.Context, out source.Output, c *copied) error {
 	t := c.plan.table
-	if t.counter == nil {
-		t.counter = r.progress.table(t.id())
-	}
 	cells := make([][]byte, len(t.columns))
 	for i := range c.rows {
 		before := len(c.data)
@@ -84,11 +81,11 @@ func (r *reader) emitChunk(ctx context.Context, out source.Output, c *copied) er
 		}
 		r.seq++
 		t.builder.EndRow(rows.Meta{Op: rows.OpRead, Seq: r.seq, Ts: rows.NoTs, Txn: uint64(c.mark.End), Ord: uint32(c.first + i)})
-		if err := r.grown(ctx, out, t, before-len(c.data)); err != nil {
+		if err := r.batches.Grown(ctx, out, t.builder, before-len(c.data)); err != nil {
 			return err
 		}
 	}
-	return r.flush(ctx, out, t)
+	return r.batches.Flush(ctx, out, t.builder)
 }
 
 // heed does what the enumerator asks of the reader of the log: to stop, and to empty tables that are copied anew.
@@ -109,12 +106,9 @@ func (r *reader) heed(ctx context.Context, out source.Output) error {
 	at := r.tracker.Position()
 	for _, id := range tables {
 		t := r.plans[id]
-		if t.counter == nil {
-			t.counter = r.progress.table(t.id())
-		}
 		r.seq++
 		t.builder.Truncate(rows.Meta{Op: rows.OpTruncate, Seq: r.seq, Ts: rows.NoTs, Txn: uint64(at.End)})
-		if err := r.grown(ctx, out, t, 0); err != nil {
+		if err := r.batches.Grown(ctx, out, t.builder, 0); err != nil {
 			return err
 		}
 	}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/pkg/telemetry"
 )
 
@@ -27,10 +27,6 @@ const (
 type keeper struct {
 	*setup
 	durable chan struct{} // holds a token when an epoch has become durable
-	drained chan struct{} // holds a token when a drain was asked for
-	drain   atomic.Bool
-	failed  chan struct{} // closed after err was set
-	err     error
 
 	clean    bool         // nothing of earlier states is left: slots of other attempts, published tables
 	beat     position.LSN // the end of our last heartbeat
@@ -42,8 +38,7 @@ type keeper struct {
 
 func newKeeper(s *setup) *keeper {
 	k := &keeper{
-		setup: s, outside: s.skipped, relisted: time.Now(),
-		durable: make(chan struct{}, 1), drained: make(chan struct{}, 1), failed: make(chan struct{}),
+		setup: s, outside: s.skipped, relisted: time.Now(), durable: make(chan struct{}, 1),
 	}
 	if s.restored && !s.news { // an epoch that has the state is durable
 		k.durable <- struct{}{}
@@ -51,7 +46,8 @@ func newKeeper(s *setup) *keeper {
 	return k
 }
 
-func (k *keeper) run(ctx context.Context) {
+// run looks after the server until ctx ends, or until nothing can be done any more.
+func (k *keeper) run(ctx context.Context) error {
 	sql := session{target: k.target}
 	defer sql.close(ctx)
 	var dropOld bool
@@ -60,7 +56,7 @@ func (k *keeper) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-k.durable:
 			if k.clean {
 				continue
@@ -72,9 +68,7 @@ func (k *keeper) run(ctx context.Context) {
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case fault.ClassOf(err) == fault.Permanent:
-			k.err = err
-			close(k.failed)
-			return
+			return err
 		default:
 			k.cfg.Logger.WarnContext(ctx, "source not looked after", telemetry.Err(err))
 			sql.close(ctx)
@@ -136,15 +130,13 @@ func (k *keeper) heartbeat(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// stop notes a drain.
-func (k *keeper) stop() {
-	k.drain.Store(true)
-	token(k.drained)
-}
-
 // tables lists the tables that match and are not captured, with the reason.
-func (k *keeper) tables() []skippedTable {
+func (k *keeper) tables() []report.Table {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.outside
+	all := make([]report.Table, len(k.outside))
+	for i, t := range k.outside {
+		all[i] = report.Table{Name: t.name.String(), Lifecycle: report.Unknown, Note: t.why}
+	}
+	return all
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
@@ -42,7 +43,7 @@ type request struct {
 type link struct {
 	target   *pgrepl.Target
 	log      *slog.Logger
-	queue    *queue
+	queue    *halves.Queue[item]
 	progress *progress
 	requests chan struct{} // holds a token when there is a request
 	kick     chan struct{} // wakes the status goroutine
@@ -63,7 +64,7 @@ type link struct {
 func startLink(ctx context.Context, target *pgrepl.Target, log *slog.Logger, p *progress) *link {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l := &link{
-		target: target, log: log, queue: newQueue(queueBytes), progress: p,
+		target: target, log: log, queue: halves.NewQueue[item](queueBytes), progress: p,
 		requests: make(chan struct{}, 1), replace: func() {}, kick: make(chan struct{}, 1), end: newDrainEnd(), cancel: cancel,
 	}
 	l.done.Go(func() { l.serve(ctx) })
@@ -79,7 +80,7 @@ func (l *link) open(s *enumeratorState, req request) {
 	l.request = &req
 	l.replace()
 	l.mu.Unlock()
-	token(l.requests)
+	halves.Token(l.requests)
 }
 
 // take returns what is to be read, and a context for its session.
@@ -94,7 +95,7 @@ func (l *link) take(ctx context.Context) (*request, context.Context) {
 
 func (l *link) drain() {
 	l.end.want()
-	token(l.kick)
+	halves.Token(l.kick)
 }
 
 // drained reports whether everything before the end of a drain lies before at.
@@ -123,10 +124,10 @@ func (l *link) serve(ctx context.Context) {
 			continue // replaced by another
 		}
 		if errors.Is(err, errAsText) {
-			err = l.queue.push(ctx, item{session: req.number, asText: true})
+			err = l.queue.Push(ctx, item{session: req.number, asText: true}, 0)
 		}
 		if err != nil {
-			l.queue.fail(err)
+			l.queue.Fail(err)
 			return
 		}
 	}
@@ -235,7 +236,7 @@ func (l *link) receive(ctx context.Context, conn *pgx.Conn, stream *pgrepl.Strea
 				return l.target.Fault(err)
 			}
 		}
-		if err := l.queue.push(ctx, it); err != nil {
+		if err := l.queue.Push(ctx, it, it.size()); err != nil {
 			return l.target.Fault(err)
 		}
 	}
@@ -277,7 +278,7 @@ func (l *link) committed(p core.Position) {
 	moved := known && l.feedback.Committed(p)
 	l.mu.Unlock()
 	if moved {
-		token(l.kick)
+		halves.Token(l.kick)
 	}
 }
 

@@ -24,7 +24,7 @@ func (l *link) observe(ctx context.Context) {
 			if pgrepl.ShuttingDown(err) && o.goingDown(ctx) {
 				// The server waits for its walsenders to be confirmed before it stops. We do not know when that will
 				// be, so we leave; what was not confirmed is kept.
-				l.queue.fail(fault.New(fault.PGDisconnected, l.target.Where(), "the server is shutting down"))
+				l.queue.Fail(fault.New(fault.PGDisconnected, l.target.Where(), "the server is shutting down"))
 				l.cancel()
 				return
 			}

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
 )
 
@@ -21,8 +20,6 @@ const (
 	settleMin, settleMax = 5 * time.Millisecond, time.Second
 	// settleWord is after how long a person is told what is waited for.
 	settleWord = 10 * time.Second
-	// plannerPause is the pause before a question is asked again that the server did not answer.
-	plannerPause = time.Second
 )
 
 // planner answers the assigner's questions with SQL, beside the enumerator's loop.
@@ -30,115 +27,35 @@ type planner struct {
 	target *pgrepl.Target
 	log    *slog.Logger
 	tables map[cdc.TableID]*capturedTable
-	news   chan struct{} // holds a token when there may be an answer
-
-	mu        sync.Mutex
-	questions []cdc.Effect
-	more      chan struct{}
-	answers   []answer
-	err       error
+	sql    session
 }
 
-// answer is what the assigner is told.
-type answer func(a *cdc.Assigner) error
+var _ halves.Planner = (*planner)(nil)
 
 func newPlanner(target *pgrepl.Target, log *slog.Logger, tables []capturedTable) *planner {
-	return &planner{
-		target: target, log: log, tables: byID(tables),
-		news: make(chan struct{}, 1), more: make(chan struct{}, 1),
-	}
+	return &planner{target: target, log: log, tables: byID(tables), sql: session{target: target}}
 }
 
-// ask takes a question; it never waits.
-func (p *planner) ask(q cdc.Effect) {
-	p.mu.Lock()
-	p.questions = append(p.questions, q)
-	p.mu.Unlock()
-	token(p.more)
-}
+// Reset implements halves.Planner.
+func (p *planner) Reset(ctx context.Context) { p.sql.close(ctx) }
 
-// take returns the answers so far, or why there will be none any more.
-func (p *planner) take() ([]answer, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	got := p.answers
-	p.answers = nil
-	return got, p.err
-}
-
-func (p *planner) next() (cdc.Effect, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.questions) == 0 {
-		return nil, false
-	}
-	q := p.questions[0]
-	p.questions = p.questions[1:]
-	return q, true
-}
-
-func (p *planner) tell(a answer, err error) {
-	p.mu.Lock()
+// Bounds implements halves.Planner.
+func (p *planner) Bounds(ctx context.Context, q cdc.AskBounds) (bounds []cdc.Key, last bool, err error) {
+	conn, err := p.sql.open(ctx)
 	if err != nil {
-		p.err = err
-	} else {
-		p.answers = append(p.answers, a)
+		return nil, false, err
 	}
-	p.mu.Unlock()
-	token(p.news)
+	bounds, last, err = p.bounds(ctx, conn, q)
+	return bounds, last, p.target.Fault(err)
 }
 
-// run answers until ctx ends. What the server does not answer is asked again; only what never can be answered ends it.
-func (p *planner) run(ctx context.Context) {
-	sql := session{target: p.target}
-	defer sql.close(ctx)
-	for {
-		q, ok := p.next()
-		if !ok {
-			select {
-			case <-ctx.Done():
-				return
-			case <-p.more:
-			case <-sql.unused():
-				sql.close(ctx)
-			}
-			continue
-		}
-		for {
-			a, err := p.answer(ctx, &sql, q)
-			if ctx.Err() != nil {
-				return
-			}
-			if err == nil || fault.ClassOf(err) != fault.Transient {
-				p.tell(a, err)
-				break
-			}
-			p.log.WarnContext(ctx, "copy not planned", telemetry.Err(err))
-			sql.close(ctx)
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(plannerPause):
-			}
-		}
-	}
-}
-
-func (p *planner) answer(ctx context.Context, sql *session, q cdc.Effect) (answer, error) {
-	conn, err := sql.open(ctx)
+// Settle implements halves.Planner.
+func (p *planner) Settle(ctx context.Context) error {
+	conn, err := p.sql.open(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	switch q := q.(type) {
-	case cdc.AskBounds:
-		bounds, last, err := p.bounds(ctx, conn, q)
-		return func(a *cdc.Assigner) error { return a.Bounded(q.Table, q.After, bounds, last) }, p.target.Fault(err)
-	case cdc.Settle:
-		err := p.settle(ctx, conn)
-		return func(a *cdc.Assigner) error { a.Settled(q.Round); return nil }, p.target.Fault(err)
-	case cdc.Tell: // the enumerator's loop does these itself
-	}
-	return nil, fmt.Errorf("plan the copy: unknown question %T: %w", q, fault.Bug)
+	return p.target.Fault(p.settle(ctx, conn))
 }
 
 // bounds finds where the next chunks of a table begin: one walk along the key's index.

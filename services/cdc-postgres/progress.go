@@ -20,12 +20,6 @@ const connectorName = "postgres"
 // logSplit is how reports call the log.
 const logSplit = "log"
 
-// tableCounter counts the rows of one table.
-type tableCounter struct {
-	id   rows.TableID
-	rows uint64
-}
-
 // progress is what a reader may be asked about from other goroutines. The reader touches it once per batch.
 type progress struct {
 	metrics *metrics
@@ -40,7 +34,7 @@ type progress struct {
 	lastChange time.Time
 	lastEvent  int64 // microseconds since 1970; rows.NoTs before the first row
 	rows       uint64
-	tables     []*tableCounter
+	tables     map[rows.TableID]uint64 // rows
 
 	head     report.SourceHead
 	headOK   bool
@@ -49,7 +43,7 @@ type progress struct {
 }
 
 func newProgress(m *metrics, copies bool) *progress {
-	return &progress{metrics: m, copies: copies, phase: report.Snapshot, lastEvent: rows.NoTs}
+	return &progress{metrics: m, copies: copies, phase: report.Snapshot, lastEvent: rows.NoTs, tables: make(map[rows.TableID]uint64)}
 }
 
 // split says what is being read.
@@ -72,24 +66,11 @@ func (p *progress) start(from core.Position) {
 	p.assigned, p.active, p.restored, p.consumed = true, logSplit, from, from
 }
 
-func (p *progress) table(id rows.TableID) *tableCounter {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.tables {
-		if c.id == id {
-			return c
-		}
-	}
-	c := &tableCounter{id: id}
-	p.tables = append(p.tables, c)
-	return c
-}
-
-func (p *progress) emitted(ctx context.Context, c *tableCounter, n int, ts int64) {
+func (p *progress) emitted(ctx context.Context, id rows.TableID, n int, ts int64) {
 	p.metrics.emitted(ctx, n)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c.rows += uint64(n)
+	p.tables[id] += uint64(n)
 	p.rows += uint64(n)
 	if ts != rows.NoTs {
 		p.lastEvent = ts
@@ -130,8 +111,8 @@ func (p *progress) report() report.Reader {
 	if p.active != "" {
 		r.ActiveSplit = report.ExactOf(p.active)
 	}
-	for _, c := range p.tables {
-		r.Tables = append(r.Tables, report.Table{Name: string(c.id), Lifecycle: p.phase, Rows: report.ExactOf(c.rows)})
+	for id, n := range p.tables {
+		r.Tables = append(r.Tables, report.Table{Name: string(id), Lifecycle: p.phase, Rows: report.ExactOf(n)})
 	}
 	slices.SortFunc(r.Tables, func(a, b report.Table) int { return strings.Compare(a.Name, b.Name) })
 	if p.copies {

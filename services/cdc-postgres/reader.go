@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
@@ -26,12 +27,11 @@ import (
 // that talks to the server is in its copier and its link.
 type reader struct {
 	*opened
-	batch    int64 // target size of a batch, in bytes
-	look     int   // bytes on the wire after which the size of a builder is asked
-	rowLimit int   // bytes of a change
-	cutLimit int   // changes after which a transaction may be cut; 0 never
+	rowLimit int // bytes of a change
+	cutLimit int // changes after which a transaction may be cut; 0 never
 	link     *link
 	progress *progress
+	batches  *halves.Batches
 
 	source *enumeratorState // nil until the enumerator has said what is read
 	share  *cdc.Share
@@ -51,7 +51,6 @@ type reader struct {
 	plans    map[cdc.TableID]*table // how tables that are to be emptied are read
 	tables   map[uint32]*table      // by OID, as described on this connection
 	retired  []*table               // bound before their table was described anew; their rows go first
-	pending  []*table               // tables with rows in their builders
 	seq      uint64
 	input    bool
 	stopped  bool // the end of a drain is passed
@@ -71,11 +70,26 @@ type reader struct {
 const ahead = 2
 
 func newReader(cfg source.Config, o *opened, l *link, p *progress) *reader {
-	return &reader{
-		opened: o, batch: cfg.Batch, look: int(max(cfg.Batch/8, 1024)), cutLimit: cfg.MaxTransactionRows, rowLimit: rowLimit,
+	r := &reader{
+		opened: o, cutLimit: cfg.MaxTransactionRows, rowLimit: rowLimit,
 		link: l, progress: p, share: cdc.NewShare(ahead), spools: spooling{store: cfg.Store},
 		plans: make(map[cdc.TableID]*table), schemas: make(map[rows.TableID]schemaVersion), tables: make(map[uint32]*table),
 	}
+	r.batches = halves.NewBatches(cfg.Batch, r.at)
+	r.batches.Broken = r.undecodable
+	r.batches.Emitted = func(ctx context.Context, b *rows.Batch) {
+		r.input = true
+		r.progress.emitted(ctx, b.Schema().Table(), b.NumRows(), b.Ts(b.NumRows()-1))
+	}
+	return r
+}
+
+// at is the position behind what was emitted; none for the rows of chunks.
+func (r *reader) at() position.Position {
+	if r.tracker == nil {
+		return position.Position{}
+	}
+	return r.tracker.Position().Public()
 }
 
 // Receive takes what the enumerator says: what is read, chunks, the log. Connections are opened elsewhere; Poll sees what
@@ -85,7 +99,7 @@ func (r *reader) Receive(payload []byte) error {
 		return fmt.Errorf("receive from the enumerator: an empty message: %w", fault.Bug)
 	}
 	switch kind := payload[0]; {
-	case kind == tellSource && r.source == nil:
+	case kind == halves.TellSource && r.source == nil:
 		s, err := decodeEnumeratorState(payload[1:], r.where)
 		if err != nil {
 			return err
@@ -94,7 +108,7 @@ func (r *reader) Receive(payload []byte) error {
 		r.source, r.standing = s, s.Standing
 		r.copier = startCopier(r.opened, s.Tables)
 		return nil
-	case kind == tellCopy && r.source != nil:
+	case kind == halves.TellCopy && r.source != nil:
 		if err := r.share.Receive(payload[1:]); err != nil {
 			return fault.Wrap(err, fault.SrcPosition, r.where, err.Error())
 		}
@@ -102,7 +116,7 @@ func (r *reader) Receive(payload []byte) error {
 			return r.follow(split)
 		}
 		return nil
-	case kind == tellOver:
+	case kind == halves.TellOver:
 		r.over = true
 		return nil
 	}
@@ -159,9 +173,9 @@ func (r *reader) advance(ctx context.Context, out source.Output, wake <-chan str
 		return false, err
 	}
 	if more {
-		return false, r.flushOld(ctx, out)
+		return false, r.batches.FlushOld(ctx, out)
 	}
-	return len(r.pending) == 0 && r.safe() && r.progress.moved(r.tracker.Position()), nil
+	return !r.batches.Pending() && r.safe() && r.progress.moved(r.tracker.Position()), nil
 }
 
 // safe reports whether a barrier may pass here.
@@ -186,7 +200,7 @@ func (r *reader) ended(ctx context.Context, out source.Output, err error) (sourc
 	if err != nil {
 		return source.Status{}, err
 	}
-	if err := r.flushAll(ctx, out); err != nil {
+	if err := r.batches.FlushAll(ctx, out); err != nil {
 		return source.Status{}, err
 	}
 	if err := r.tell(ctx, out); err != nil {
@@ -213,7 +227,7 @@ func (r *reader) tell(ctx context.Context, out source.Output) error {
 // next takes the next item from the link.
 func (r *reader) next() (bool, error) {
 	for {
-		it, ok, err := r.link.queue.pop()
+		it, ok, err := r.link.queue.Pop()
 		if err != nil || !ok {
 			return false, err
 		}
@@ -245,7 +259,7 @@ func (r *reader) wait(ctx context.Context, out source.Output, wake <-chan struct
 	if !r.safe() {
 		wake = nil
 	}
-	arrived := r.link.queue.ready
+	arrived := r.link.queue.Ready
 	if r.paused || r.standing || r.tracker == nil {
 		arrived = nil
 	}
@@ -254,8 +268,7 @@ func (r *reader) wait(ctx context.Context, out source.Output, wake <-chan struct
 		chunk = r.copier.done
 	}
 	var late <-chan time.Time
-	if len(r.pending) > 0 {
-		timer := time.NewTimer(time.Until(r.pending[0].since.Add(linger)))
+	if timer := r.batches.Late(); timer != nil {
 		defer timer.Stop()
 		late = timer.C
 	}
@@ -265,7 +278,7 @@ func (r *reader) wait(ctx context.Context, out source.Output, wake <-chan struct
 	case r.ready = <-chunk:
 		return false, nil
 	case <-late:
-		return false, r.flushOld(ctx, out)
+		return false, r.batches.FlushOld(ctx, out)
 	case <-r.link.end.news: // a drain has found its end, which may be here
 		return r.safe(), nil
 	case <-wake:
@@ -319,7 +332,7 @@ func (r *reader) chunk(ctx context.Context, out source.Output, wake <-chan struc
 // and everything to come.
 func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	r.input = false
-	if len(r.pending) > 0 {
+	if r.batches.Pending() {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: rows in builders: %w", e, fault.Bug)
 	}
 	objects := r.spoolCut()

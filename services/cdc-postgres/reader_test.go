@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
@@ -83,7 +84,8 @@ func pair(oid uint32, identity pgoutput.Identity, more ...pgoutput.RelationColum
 
 func push(t *testing.T, r *reader, w *wire) {
 	t.Helper()
-	if err := r.link.queue.push(t.Context(), w.item()); err != nil {
+	it := w.item()
+	if err := r.link.queue.Push(t.Context(), it, it.size()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -313,41 +315,10 @@ func TestReaderWithoutTheLog(t *testing.T) {
 	if s := poll(t, r, &kept{}, readable()); s.Drained {
 		t.Error("drained although chunks may follow")
 	}
-	if err := r.Receive([]byte{tellOver}); err != nil {
+	if err := r.Receive([]byte{halves.TellOver}); err != nil {
 		t.Fatal(err)
 	}
 	if s := poll(t, r, &kept{}, readable()); !s.Drained {
 		t.Error("not drained")
 	}
-}
-
-// The queue is bounded by bytes, passes a large item alone, and tells its error last.
-func TestQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(100)
-		large := item{}
-		large.chunk.Data = make([]byte, 1000)
-		if err := q.push(t.Context(), large); err != nil {
-			t.Fatal(err)
-		}
-		second := make(chan error, 1)
-		go func() { second <- q.push(t.Context(), item{asText: true}) }()
-		synctest.Wait()
-		if len(second) > 0 {
-			t.Error("a full queue takes more")
-		}
-		q.fail(errors.New("the end"))
-		if it, ok, err := q.pop(); !ok || err != nil || len(it.chunk.Data) != 1000 {
-			t.Errorf("pop gives %t, %v", ok, err)
-		}
-		if err := <-second; err != nil {
-			t.Fatal(err)
-		}
-		if it, ok, err := q.pop(); !ok || err != nil || !it.asText {
-			t.Errorf("pop gives %+v, %t, %v", it, ok, err)
-		}
-		if _, ok, err := q.pop(); ok || err == nil {
-			t.Errorf("pop gives %t, %v behind the last item", ok, err)
-		}
-	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/meshtest"
@@ -31,7 +32,7 @@ func TestLoopsAnswerWhileTheServerIsSilent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Receive(append([]byte{tellSource}, mustMarshal(start)...)); err != nil {
+		if err := r.Receive(append([]byte{halves.TellSource}, mustMarshal(start)...)); err != nil {
 			t.Fatal(err)
 		}
 		<-swallowed // the session that is to read the log hangs in a statement

@@ -51,7 +51,7 @@ func bareTable(t *testing.T) (*copyPlan, capturedTable) {
 		t.Fatal(err)
 	}
 	p := &copyPlan{table: bound}
-	if p.scan, err = scan.Bind(bound.builder, d.codecs); err != nil {
+	if p.scan, err = scan.Bind(bound.builder.Builder, d.codecs); err != nil {
 		t.Fatal(err)
 	}
 	return p, capturedTable{OID: 1}

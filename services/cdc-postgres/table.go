@@ -3,9 +3,9 @@ package cdcpostgres
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/pgcodec"
 	"weir.dev/weir/pkg/position"
@@ -93,18 +93,13 @@ func (d *described) id() rows.TableID {
 // table is a described table bound to a builder: the rows of one schema version on their way into a batch.
 type table struct {
 	*described
-	builder *rows.Builder
+	builder *halves.Gathering // nil until a row has to be emitted
 	text    []pgcodec.Decoder
 	binary  []pgcodec.Decoder // nil where the format is text
-	counter *tableCounter
 
 	// While the log catches up with the copy: what of the table's changes counts, and how keys are written.
 	filter *cdc.TableFilter[uint32, position.LSN]
 	forms  []core.KeyForm
-
-	// Of the rows in the builder: their size on the wire since the last look at the builder, and when the first came.
-	unseen int
-	since  time.Time
 }
 
 // bind makes the builder of a schema version and the decoders into it.
@@ -114,22 +109,22 @@ func bind(d *described, version uint32, where string) (*table, error) {
 		return nil, fault.Wrap(err, fault.PGSchemaChanged, where, err.Error())
 	}
 	t := &table{
-		described: d, builder: rows.NewBuilder(schema),
+		described: d, builder: halves.NewGathering(schema),
 		text: make([]pgcodec.Decoder, len(d.codecs)), binary: make([]pgcodec.Decoder, len(d.codecs)),
 	}
 	for i, c := range d.codecs {
-		if t.text[i], err = c.Decoder(t.builder, i, pgcodec.Text); err != nil {
+		if t.text[i], err = c.Decoder(t.builder.Builder, i, pgcodec.Text); err != nil {
 			return nil, fault.Wrap(err, fault.PGTypeUndecodable, where, err.Error())
 		}
 		if !c.HasBinary() {
 			continue
 		}
-		if t.binary[i], err = c.Decoder(t.builder, i, pgcodec.Binary); err != nil {
+		if t.binary[i], err = c.Decoder(t.builder.Builder, i, pgcodec.Binary); err != nil {
 			return nil, fault.Wrap(err, fault.PGTypeUndecodable, where, err.Error())
 		}
 	}
 	for _, m := range d.masks {
-		t.text[m.column], t.binary[m.column] = m.decoder(t.builder, t.text[m.column]), m.decoder(t.builder, t.binary[m.column])
+		t.text[m.column], t.binary[m.column] = m.decoder(t.builder.Builder, t.text[m.column]), m.decoder(t.builder.Builder, t.binary[m.column])
 	}
 	return t, nil
 }

@@ -35,6 +35,8 @@ type Batches struct {
 	At func() position.Position
 	// Emitted, if set, is told what has left.
 	Emitted func(ctx context.Context, b *rows.Batch)
+	// Broken, if set, makes the error of rows that fit no batch one that says where they are from.
+	Broken func(err error) error
 
 	target  int64
 	look    int // bytes at the source after which the size of a builder is asked
@@ -106,6 +108,9 @@ func (p *Batches) Flush(ctx context.Context, out source.Output, g *Gathering) er
 	}
 	b, err := g.Flush()
 	if err != nil {
+		if p.Broken != nil {
+			err = p.Broken(err)
+		}
 		return err
 	}
 	if err := out.Emit(ctx, *b, p.At()); err != nil {

@@ -31,8 +31,11 @@ type EnumeratorConfig struct {
 	Only bool
 	// Introduction is told to every reader before anything else, as TellSource.
 	Introduction []byte
-	// State makes the enumerator's state of that of the copy.
+	// State makes the enumerator's state of that of the copy. Objects, if set, are what that of the copy refers to.
 	State   func(copied []byte) []byte
+	Objects func() []epoch.Object
+	// Durable, if set, is called from the loop when an epoch is durable that has the state of this attempt. It must not wait.
+	Durable func()
 	Planner Planner
 	// Watch looks after the server until ctx ends; an error ends the enumerator. Outside, if set, are tables that match and are not
 	// captured, with the reason.
@@ -44,9 +47,10 @@ type EnumeratorConfig struct {
 // Enumerator is the copy's assigner with hands.
 type Enumerator struct {
 	cfg      EnumeratorConfig
-	asking   bool // for an epoch, that the copy waits for
-	told     bool // what is read
-	over     bool // and that no chunk follows
+	asking   bool     // for an epoch, that the copy waits for
+	first    epoch.ID // the first epoch that has this attempt's state
+	told     bool     // what is read
+	over     bool     // and that no chunk follows
 	desk     *desk
 	draining atomic.Bool
 	drained  chan struct{} // holds a token when a drain was asked for
@@ -165,7 +169,14 @@ func (e *Enumerator) status() source.Status {
 // Snapshot returns the source's state with that of the copy in it.
 func (e *Enumerator) Snapshot(n epoch.ID) (source.Cut, error) {
 	e.asking = false
-	return source.Cut{State: e.cfg.State(e.cfg.Assigner.Snapshot(n).Inline())}, nil
+	if e.first == 0 {
+		e.first = n
+	}
+	cut := source.Cut{State: e.cfg.State(e.cfg.Assigner.Snapshot(n).Inline())}
+	if e.cfg.Objects != nil {
+		cut.Objects = e.cfg.Objects()
+	}
+	return cut, nil
 }
 
 // Receive takes a reader's message about the copy.
@@ -176,13 +187,17 @@ func (e *Enumerator) Receive(reader int, payload []byte) error {
 // Confirm lets the log follow chunks whose rows are committed. The log itself is confirmed by its reader.
 func (e *Enumerator) Confirm(n epoch.ID, _ source.Cut) { e.cfg.Assigner.Committed(n) }
 
-// Durable does nothing: what is made outside the bus is named by the state.
-func (e *Enumerator) Durable(epoch.ID) {}
+// Durable tells the source that no epoch names any more what earlier attempts have made.
+func (e *Enumerator) Durable(n epoch.ID) {
+	if e.cfg.Durable != nil && e.first != 0 && n >= e.first {
+		e.cfg.Durable()
+	}
+}
 
 // Drain lets a copy under way end; the log has no end of its own.
 func (e *Enumerator) Drain(context.Context) error {
 	e.draining.Store(true)
-	token(e.drained)
+	Token(e.drained)
 	return nil
 }
 
@@ -223,7 +238,8 @@ func (e *Enumerator) Close() error {
 	return nil
 }
 
-func token(c chan struct{}) {
+// Token puts a token into a channel that holds one, unless it has it: whoever looks later finds at least one.
+func Token(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

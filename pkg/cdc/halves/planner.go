@@ -12,8 +12,12 @@ import (
 	"weir.dev/weir/pkg/telemetry"
 )
 
-// pause is how long a question waits that the server did not answer.
-const pause = time.Second
+const (
+	// pause is how long a question waits that the server did not answer.
+	pause = time.Second
+	// idle is after how long without a question the connections are given back: a copy ends, a job goes on.
+	idle = 5 * time.Second
+)
 
 // Planner answers the assigner's questions with SQL. It is called from one goroutine. An error of class Transient makes the
 // question be asked again, after Reset.
@@ -51,7 +55,7 @@ func (d *desk) ask(q cdc.Effect) {
 	d.mu.Lock()
 	d.questions = append(d.questions, q)
 	d.mu.Unlock()
-	token(d.more)
+	Token(d.more)
 }
 
 // take returns the answers so far, or why there will be none any more.
@@ -82,12 +86,13 @@ func (d *desk) put(a answer, err error) {
 		d.answers = append(d.answers, a)
 	}
 	d.mu.Unlock()
-	token(d.news)
+	Token(d.news)
 }
 
 // run answers until ctx ends.
 func (d *desk) run(ctx context.Context) {
 	defer d.planner.Reset(ctx)
+	var unused <-chan time.Time // nil while nothing was asked since the last Reset
 	for {
 		q, ok := d.next()
 		if !ok {
@@ -95,6 +100,9 @@ func (d *desk) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-d.more:
+			case <-unused:
+				d.planner.Reset(ctx)
+				unused = nil
 			}
 			continue
 		}
@@ -105,6 +113,7 @@ func (d *desk) run(ctx context.Context) {
 			}
 			if err == nil || fault.ClassOf(err) != fault.Transient {
 				d.put(a, err)
+				unused = time.After(idle)
 				break
 			}
 			d.log.WarnContext(ctx, "copy not planned", telemetry.Err(err))

@@ -38,7 +38,7 @@ func (q *Queue[T]) Push(ctx context.Context, item T, size int) error {
 			q.items = append(q.items, sized[T]{item, size})
 			q.bytes += size
 			q.mu.Unlock()
-			token(q.Ready)
+			Token(q.Ready)
 			return nil
 		}
 		q.mu.Unlock()
@@ -57,7 +57,7 @@ func (q *Queue[T]) Fail(err error) {
 		q.err = err
 	}
 	q.mu.Unlock()
-	token(q.Ready)
+	Token(q.Ready)
 }
 
 // Pop returns the next item; ok is false when there is none yet. The error comes after the last item.
@@ -71,6 +71,6 @@ func (q *Queue[T]) Pop() (item T, ok bool, err error) {
 	q.items[0] = sized[T]{}
 	q.items = q.items[1:]
 	q.bytes -= it.size
-	token(q.space)
+	Token(q.space)
 	return it.item, true, nil
 }
