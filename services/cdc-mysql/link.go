@@ -119,12 +119,15 @@ func (l *link) look(ctx context.Context, s *sql, family position.Type) error {
 	if look.facts.Family != family {
 		return fault.New(fault.MYOtherHistory, l.where, "the server names transactions otherwise than before", "where", l.where)
 	}
+	missing := l.end.missing() // before the head is read: an end that lies before the question would leave rows out
 	head, err := look.head(ctx)
 	if err != nil {
 		return err
 	}
 	l.progress.observe(&head)
-	l.end.fix(&head)
+	if missing {
+		l.end.fix(&head)
+	}
 	return nil
 }
 
@@ -156,17 +159,19 @@ func (d *drainEnd) want() {
 	halves.Token(d.news)
 }
 
-// fix takes where the log is as its end, if one is wanted and none is known.
+// missing reports whether the end is wanted and not known yet.
+func (d *drainEnd) missing() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.wanted && d.at == nil
+}
+
+// fix takes where the log was after the end was found missing.
 func (d *drainEnd) fix(at *core.Point) {
 	d.mu.Lock()
-	fixed := d.wanted && d.at == nil
-	if fixed {
-		d.at = at
-	}
+	d.at = at
 	d.mu.Unlock()
-	if fixed {
-		halves.Token(d.news)
-	}
+	halves.Token(d.news)
 }
 
 // reached reports whether everything up to the end lies before a point.

@@ -10,7 +10,7 @@ import (
 
 // drainEnd is the end of the log fixed by a drain. It is found by SQL, so not in the loop that asks for it.
 type drainEnd struct {
-	news chan struct{} // holds a token when the end was asked for or has become known
+	news chan struct{} // holds a token when the end was asked for, has become known, or was passed
 	ask  chan struct{} // holds a token for the observer
 
 	mu     sync.Mutex
@@ -60,8 +60,9 @@ func (d *drainEnd) fix(lsn position.LSN) {
 func (d *drainEnd) past(final position.LSN) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.lsn != 0 && final >= d.lsn {
+	if d.lsn != 0 && final >= d.lsn && !d.passed {
 		d.passed = true
+		halves.Token(d.news) // nothing else may ever arrive
 	}
 	return d.passed
 }

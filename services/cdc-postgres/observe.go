@@ -51,6 +51,7 @@ func (o *observer) look(ctx context.Context) error {
 		return err
 	}
 	l := o.link
+	missing := l.end.missing() // before the head is read: an end that lies before the question would leave rows out
 	head, err := l.target.Head(ctx, conn, l.source.Slot)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func (o *observer) look(ctx context.Context) error {
 	if err := l.remade.look(ctx, conn, l.source.Tables); err != nil {
 		return err
 	}
-	if !l.end.missing() {
+	if !missing {
 		return nil
 	}
 	// The message makes the log go on behind the end, so that passing it can be seen.

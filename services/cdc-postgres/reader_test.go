@@ -296,6 +296,26 @@ func TestDrainEndsBetweenTransactions(t *testing.T) {
 	}
 }
 
+// An end that the first transaction to arrive lies behind is told at once: nothing may ever follow.
+func TestDrainIsPassedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTestReader(t, core.Position{End: 50}, source.Config{})
+		if err := r.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.link.end.fix(90)
+		if s := poll(t, r, &kept{}, nil); s.Drained {
+			t.Error("drained before the end was seen")
+		}
+		push(t, r, (&wire{}).begin(100, 1).table(pair(1, 'd')).row('I', 1, tuple('N', "1", "a")).commit(100, 110))
+		var out kept
+		if s := poll(t, r, &out, nil); !s.Drained {
+			t.Error("not drained")
+		}
+		out.want(t)
+	})
+}
+
 // A reader without the log is drained when the enumerator has no more chunks for it.
 func TestReaderWithoutTheLog(t *testing.T) {
 	t.Parallel()
