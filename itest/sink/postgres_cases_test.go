@@ -453,18 +453,18 @@ func zombieLock(in scene) {
 
 func lostReply(in scene) {
 	t, pg, db := in.t, in.pg, in.db
-	proxy := startProxy(t, pg.Port)
-	a := openAttempt(t, configOf(postgresSink(proxy.url(pg.URL(db))), 1))
+	proxy := harness.StartCutter(t, pg.Port)
+	a := openAttempt(t, configOf(postgresSink(proxy.URL(pg.URL(db))), 1))
 	p := people(t, "public.people")
 	a.epoch(a.batch(p, ins(1, "a", "b")))
 	for i := range int64(3) {
 		c := a.stage(a.batch(p, ins(10+i, "c", "d"), upd(1, fmt.Sprint(i), "x")))
-		proxy.cutAfter("COMMIT\x00", false)
+		proxy.CutAfter("COMMIT\x00", false)
 		r, err := a.committer.Commit(t.Context(), c)
 		if err != nil || !r.Applied || r.Rows != 2 {
 			t.Fatalf("commit whose reply was lost: %+v, %v", r, err)
 		}
-		if proxy.cuts() != int(i)+1 {
+		if proxy.Cuts() != int(i)+1 {
 			t.Fatal("the reply was not lost")
 		}
 		a.last = c.Ref
@@ -475,18 +475,18 @@ func lostReply(in scene) {
 
 func cutBeforeCommit(in scene) {
 	t, pg, db := in.t, in.pg, in.db
-	proxy := startProxy(t, pg.Port)
-	a := openAttempt(t, configOf(postgresSink(proxy.url(pg.URL(db))), 1))
+	proxy := harness.StartCutter(t, pg.Port)
+	a := openAttempt(t, configOf(postgresSink(proxy.URL(pg.URL(db))), 1))
 	p := people(t, "public.people")
 	a.epoch(a.batch(p, ins(1, "a", "b")))
 	for i, word := range []string{"COMMIT\x00", "COPY", "FOR UPDATE", "weir_ledger_log"} {
 		c := a.stage(a.batch(p, ins(10+int64(i), "c", "d"), upd(1, fmt.Sprint(i), "x")))
-		proxy.cutAfter(word, true)
+		proxy.CutAfter(word, true)
 		err := a.try(c)
 		if !errors.Is(err, fault.Transient) {
 			t.Fatalf("%s never reached the server: %v, want transient", word, err)
 		}
-		if proxy.cuts() != i+1 {
+		if proxy.Cuts() != i+1 {
 			t.Fatalf("%s was not cut", word)
 		}
 		if err := a.try(c); err != nil {

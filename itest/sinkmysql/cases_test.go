@@ -271,18 +271,18 @@ func longRows(t *testing.T, my *harness.MySQL, db string) {
 // The server has the COMMIT, or it has not, and the client hears nothing: either way the epoch is there once.
 func ambiguous(t *testing.T, my *harness.MySQL, db string) {
 	s := people(t, 1, "email")
-	p := startProxy(t, my.Port)
-	a := openAttempt(t, configOf(mysqlSink(p.url(my.URL("")), db), 1))
+	p := harness.StartCutter(t, my.Port)
+	a := openAttempt(t, configOf(mysqlSink(p.URL(my.URL("")), db), 1))
 	a.epoch(a.batch(s, ins(1, "a")))
-	p.cutAfter("COMMIT", false)
+	p.CutAfter("COMMIT", false)
 	a.epoch(a.batch(s, ins(2, "b")))
-	p.cutAfter("COMMIT", true)
+	p.CutAfter("COMMIT", true)
 	c := a.stage(a.batch(s, ins(3, "c")))
 	wantCode(t, a.try(c), fault.SinkUnreachable)
 	if err := a.try(c); err != nil {
 		t.Fatal(err)
 	}
-	if n := p.cuts(); n != 2 {
+	if n := p.Cuts(); n != 2 {
 		t.Errorf("%d cuts", n)
 	}
 	wantLines(t, show(t, my, "SELECT * FROM "+quote(db)+".people ORDER BY id"), "1|a", "2|b", "3|c")

@@ -1,4 +1,4 @@
-package sink_test
+package harness
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// proxy stands between a sink and its target and cuts a connection at a word of the client's, once for each order.
-type proxy struct {
+// Cutter stands between a sink and its target and cuts a connection at a word of the client's, once for each order.
+type Cutter struct {
 	listener net.Listener
 	target   string
 
@@ -21,15 +21,16 @@ type proxy struct {
 	done   int
 }
 
-func startProxy(t *testing.T, port int) *proxy {
-	t.Helper()
+// StartCutter puts a Cutter before a server on a loopback port.
+func StartCutter(tb testing.TB, port int) *Cutter {
+	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	p := &proxy{listener: l, target: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	p := &Cutter{listener: l, target: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
 	var all sync.WaitGroup
-	t.Cleanup(func() { l.Close(); all.Wait() })
+	tb.Cleanup(func() { l.Close(); all.Wait() })
 	all.Go(func() {
 		for {
 			client, err := l.Accept()
@@ -42,29 +43,29 @@ func startProxy(t *testing.T, port int) *proxy {
 	return p
 }
 
-// url leads a connection string through the proxy.
-func (p *proxy) url(target string) string {
+// URL leads a connection string through the cutter.
+func (p *Cutter) URL(target string) string {
 	_, port, _ := net.SplitHostPort(p.target)
 	_, own, _ := net.SplitHostPort(p.listener.Addr().String())
 	return strings.Replace(target, ":"+port+"/", ":"+own+"/", 1)
 }
 
-// cutAfter orders one cut: when the client next sends word. The server gets the word, and the client no reply; or with
+// CutAfter orders one cut: when the client next sends word. The server gets the word, and the client no reply; or with
 // before the server does not get it either.
-func (p *proxy) cutAfter(word string, before bool) {
+func (p *Cutter) CutAfter(word string, before bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.word, p.before = []byte(word), before
 }
 
-// cuts counts the cuts made.
-func (p *proxy) cuts() int {
+// Cuts counts the cuts made.
+func (p *Cutter) Cuts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.done
 }
 
-func (p *proxy) due(data []byte) (cut, before bool) {
+func (p *Cutter) due(data []byte) (cut, before bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.word == nil || !bytes.Contains(data, p.word) {
@@ -75,7 +76,7 @@ func (p *proxy) due(data []byte) (cut, before bool) {
 	return true, p.before
 }
 
-func (p *proxy) serve(client net.Conn) {
+func (p *Cutter) serve(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", p.target)
 	if err != nil {
