@@ -119,6 +119,7 @@ type frame struct {
 }
 
 func (f frame) run(service func(context.Context, Env) error) int {
+	defer f.process.raiseHeap()()
 	p, s := f.process, f.settings
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(s.Log.Level)) // one of the enumeration

@@ -41,6 +41,7 @@ type copier struct {
 	work    chan cdc.Work
 	tell    chan cdc.TableID // how the table is read, without reading it
 	done    chan *copied
+	spare   chan []byte // memory of chunks that were emitted, for the next ones
 	cancel  context.CancelFunc
 	ended   sync.WaitGroup
 
@@ -69,6 +70,7 @@ type copied struct {
 	cdc.Work
 	plan *copyPlan
 	data []byte // rows: per cell its length plus one, 0 for null, and its bytes
+	room []byte // where data begins; the copier's memory
 	rows uint64
 	mark *core.Mark
 	bare bool    // nothing was to be read
@@ -86,7 +88,8 @@ func startCopier(o *opened, tables []capturedTable) *copier {
 	c := &copier{
 		target: o.target, log: o.cfg.Logger, tables: byID(tables), cancel: cancel, sql: session{target: o.target},
 		store: o.cfg.Store, segment: int(o.cfg.Segment),
-		work: make(chan cdc.Work, 1), tell: make(chan cdc.TableID, 1), done: make(chan *copied, 1), plans: make(map[cdc.TableID]*copyPlan),
+		work: make(chan cdc.Work, 1), tell: make(chan cdc.TableID, 1), done: make(chan *copied, 1), spare: make(chan []byte, 2),
+		plans: make(map[cdc.TableID]*copyPlan),
 	}
 	c.ended.Go(func() { c.run(ctx) })
 	return c
@@ -110,6 +113,7 @@ func (c *copier) run(ctx context.Context) {
 			got = c.patiently(ctx, cdc.Work{Chunk: cdc.Chunk{ChunkID: cdc.ChunkID{Table: id}}}, c.describe)
 		case <-c.sql.unused():
 			c.sql.close(ctx)
+			c.forget()
 			continue
 		}
 		if got != nil && !c.send(ctx, got) {
@@ -125,6 +129,33 @@ func (c *copier) send(ctx context.Context, got *copied) bool {
 		return true
 	case <-ctx.Done():
 		return false
+	}
+}
+
+// recycle takes back the memory of a chunk, all of whose rows have left. It may be called from the reader's loop.
+func (c *copier) recycle(got *copied) {
+	if cap(got.room) > 0 {
+		select {
+		case c.spare <- got.room:
+		default:
+		}
+	}
+	got.data, got.room = nil, nil
+}
+
+// memory is for the rows of a chunk.
+func (c *copier) memory() []byte {
+	select {
+	case b := <-c.spare:
+		return b[:0]
+	default:
+		return nil
+	}
+}
+
+// forget lets go of what would be kept for chunks that do not come.
+func (c *copier) forget() {
+	for c.memory() != nil {
 	}
 }
 
@@ -190,7 +221,7 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 	if string(seen[1]) != t.Columns {
 		return nil, columnsChanged(c.target.Where(), t)
 	}
-	got := &copied{Work: w, plan: plan}
+	got := &copied{Work: w, plan: plan, data: c.memory()}
 	sql, params, formats, err := statement(t, plan.scan, w.Chunk)
 	if err != nil {
 		return nil, err
@@ -248,6 +279,7 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 	if got.step == fill {
 		got.step = filled
 	}
+	got.room = got.data
 	got.mark, err = core.NewMark(string(seen[0]), lsn)
 	return got, err
 }
@@ -259,11 +291,11 @@ func (c *copier) pass(ctx context.Context, got *copied) (next *copied, err error
 		return nil, fault.New(fault.PGKeylessTooBig, c.target.Where(), fmt.Sprintf(
 			"table %s has more than %d MiB and no key to read it by in parts", t, int64(c.segment)*spoolSegments>>20), "table", t.Sanitize(), "where", c.target.Where())
 	}
-	got.step = fill
+	got.step, got.room = fill, got.data
 	if !c.send(ctx, got) {
 		return nil, ctx.Err()
 	}
-	return &copied{Work: got.Work, plan: got.plan, step: fill, part: got.part + 1}, nil
+	return &copied{Work: got.Work, plan: got.plan, step: fill, part: got.part + 1, data: c.memory()}, nil
 }
 
 // plan finds how a table is read; it is bound for reading once.

@@ -85,7 +85,11 @@ func (r *reader) emitChunk(ctx context.Context, out source.Output, c *copied) er
 			return err
 		}
 	}
-	return r.batches.Flush(ctx, out, t.builder)
+	if err := r.batches.Flush(ctx, out, t.builder); err != nil {
+		return err
+	}
+	r.copier.recycle(c)
+	return nil
 }
 
 // heed does what the enumerator asks of the reader of the log: to stop, and to empty tables that are copied anew.

@@ -127,6 +127,7 @@ func (r *reader) keep(ctx context.Context, c *copied) error {
 		}
 		s.filled.Segments = append(s.filled.Segments, segment{o, c.rows})
 	}
+	r.copier.recycle(c)
 	if c.step != filled {
 		return nil
 	}
