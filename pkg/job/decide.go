@@ -37,7 +37,7 @@ func (s *State) decide(m Moment) []Effect {
 		return s.attempt(m, s.draft(), Reason{Code: "STARTED"}, 0)
 	}
 	if s.ordered() && s.Head.Drain == nil {
-		return s.order(m, s.draft())
+		return s.order(m, s.draft(), Reason{Request: s.Intent.Request, Since: m.At})
 	}
 	if t := s.Attempt.Trouble; t != nil {
 		return s.recover(m, s.draft(), *t)
@@ -85,6 +85,12 @@ func (s *State) newLife(m Moment, old Head) []Effect {
 	if a := s.Intent.Applied; a != nil {
 		h.Handled.Applied = a.Seq // a new life begins with the newest spec
 	}
+	if p := s.Intent.Savepoint; p != nil {
+		h.Handled.Savepoint = p.Seq
+	}
+	if r := s.Intent.Restore; r != nil {
+		h.Handled.Restore = r.Seq
+	}
 	return s.write(m, h, s.notice(NoticeState, m, &h))
 }
 
@@ -102,7 +108,8 @@ func (s *State) takeOver(m Moment) []Effect {
 	return s.write(m, h, s.notice(NoticeTakeover, m, &h))
 }
 
-// obey does what a user's wish asks of a job under way: CANCEL and DELETE act at once, in every phase.
+// obey does what a user's wish asks of a job under way: CANCEL and DELETE act at once, in every phase, SUSPEND while nothing
+// moves.
 func (s *State) obey(m Moment) (effects []Effect, ended bool) {
 	if s.Intent == nil {
 		return nil, false
@@ -112,7 +119,12 @@ func (s *State) obey(m Moment) (effects []Effect, ended bool) {
 		return s.end(m, s.draft(), Cancelled, Reason{Code: "CANCELLED", Request: s.Intent.Request}), true
 	case WishDeleted:
 		return s.end(m, s.draft(), Deleted, Reason{Code: "DELETED", Request: s.Intent.Request}), true
-	case WishRunning, WishDrained, WishSuspended:
+	case WishSuspended:
+		// An attempt that has not begun has nothing to save that is not durable.
+		if p := s.Head.Phase; p == Created || p == Starting {
+			return s.end(m, s.draft(), Suspended, Reason{Code: "SUSPENDED", Request: s.Intent.Request}), true
+		}
+	case WishRunning, WishDrained:
 	}
 	return nil, false
 }
@@ -123,7 +135,10 @@ func (s *State) end(m Moment, h Head, p Phase, r Reason) []Effect {
 		r.Since = m.At
 	}
 	h.Committed = s.committed(&h)
-	h.Phase, h.InFlight, h.Drain, h.RetryAt, h.Reason = p, nil, nil, time.Time{}, r
+	h.Phase, h.InFlight, h.Drain, h.RetryAt, h.Reason, h.SuspendFrom = p, nil, nil, time.Time{}, r, 0
+	if h.Saving != nil {
+		h.refuse(OrderSavepoint, h.Saving.Seq, "the job came to rest before the epoch was durable")
+	}
 	return s.write(m, h, s.notice(NoticeState, m, &h))
 }
 

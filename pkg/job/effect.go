@@ -20,6 +20,7 @@ const (
 	OpStorePlan     Op = "store-plan"
 	OpFetchPlan     Op = "fetch-plan"
 	OpFetchChain    Op = "fetch-chain"
+	OpFetchManifest Op = "fetch-manifest"
 	OpStoreManifest Op = "store-manifest"
 	OpDropStreams   Op = "drop-streams"
 	OpCollect       Op = "collect"
@@ -66,6 +67,9 @@ type FetchChain struct {
 	Durable   Durable
 	Committed epoch.ID
 }
+
+// FetchManifest reads one manifest, of a savepoint. Answered by [ManifestFetched] or [EffectFailed].
+type FetchManifest struct{ Ref epoch.Ref }
 
 // StoreManifest writes the manifest create-only; the same bytes already there are success. Answered by
 // [ManifestStored] or [EffectFailed].
@@ -114,6 +118,7 @@ func (ResetStreams) effect()  {}
 func (StorePlan) effect()     {}
 func (FetchPlan) effect()     {}
 func (FetchChain) effect()    {}
+func (FetchManifest) effect() {}
 func (StoreManifest) effect() {}
 func (DropStreams) effect()   {}
 func (Collect) effect()       {}

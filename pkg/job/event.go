@@ -98,6 +98,12 @@ type ChainFetched struct {
 	Links []epoch.Link
 }
 
+// ManifestFetched is the answer to [FetchManifest].
+type ManifestFetched struct {
+	Moment
+	Link epoch.Link
+}
+
 // ManifestStored says that [StoreManifest] is done.
 type ManifestStored struct {
 	Moment
@@ -169,25 +175,26 @@ type Swept struct {
 	Fence fence.Token
 }
 
-func (Tick) event()           {}
-func (HeadRead) event()       {}
-func (HeadWritten) event()    {}
-func (HeadUnsure) event()     {}
-func (IntentRead) event()     {}
-func (SpecRead) event()       {}
-func (NodesRead) event()      {}
-func (StreamsReset) event()   {}
-func (PlanStored) event()     {}
-func (PlanFetched) event()    {}
-func (ChainFetched) event()   {}
-func (ManifestStored) event() {}
-func (EffectFailed) event()   {}
-func (ReadySeen) event()      {}
-func (AckSeen) event()        {}
-func (CommitSeen) event()     {}
-func (InputSeen) event()      {}
-func (DrainedSeen) event()    {}
-func (FailureSeen) event()    {}
-func (ReleaseSeen) event()    {}
-func (StreamLost) event()     {}
-func (Swept) event()          {}
+func (Tick) event()            {}
+func (HeadRead) event()        {}
+func (HeadWritten) event()     {}
+func (HeadUnsure) event()      {}
+func (IntentRead) event()      {}
+func (SpecRead) event()        {}
+func (NodesRead) event()       {}
+func (StreamsReset) event()    {}
+func (PlanStored) event()      {}
+func (PlanFetched) event()     {}
+func (ChainFetched) event()    {}
+func (ManifestFetched) event() {}
+func (ManifestStored) event()  {}
+func (EffectFailed) event()    {}
+func (ReadySeen) event()       {}
+func (AckSeen) event()         {}
+func (CommitSeen) event()      {}
+func (InputSeen) event()       {}
+func (DrainedSeen) event()     {}
+func (FailureSeen) event()     {}
+func (ReleaseSeen) event()     {}
+func (StreamLost) event()      {}
+func (Swept) event()           {}

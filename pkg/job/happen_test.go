@@ -101,6 +101,32 @@ func (w *world) possible() []transition {
 			w.feed(IntentRead{Moment: w.moment(), Intent: w.leader.Intent.Cancelled("r2", start), Life: "life2"})
 		})
 	}
+	if w.left.suspend && w.leader.Intent.Wish == WishRunning {
+		add("user suspends", func(w *world) {
+			w.left.suspend = false
+			w.feed(IntentRead{Moment: w.moment(), Intent: w.leader.Intent.Suspended("r2", start), Life: "life2"})
+		})
+	}
+	if h := w.leader.Head; h != nil && h.Phase == Suspended {
+		if w.left.resume {
+			add("user resumes", func(w *world) {
+				w.left.resume = false
+				w.feed(IntentRead{Moment: w.moment(), Intent: w.leader.Intent.Resumed("r3", start), Life: "life2"})
+			})
+		}
+		if w.left.rewind && h.Durable != nil {
+			add("user rewinds", func(w *world) {
+				w.left.rewind = false
+				w.feed(IntentRead{Moment: w.moment(), Intent: w.leader.Intent.Restoring("", h.Durable.Ref, false, "r3", start), Life: "life2"})
+			})
+		}
+	}
+	if h := w.leader.Head; w.left.savepoint && h != nil && h.Phase == Running {
+		add("user wants a savepoint", func(w *world) {
+			w.left.savepoint = false
+			w.feed(IntentRead{Moment: w.moment(), Intent: w.leader.Intent.Savepointed("a", "r4", start), Life: "life2"})
+		})
+	}
 	if w.left.apply && w.leader.Intent.Wish == WishRunning && w.leader.Head != nil {
 		add("user applies a spec", func(w *world) {
 			w.left.apply = false

@@ -63,6 +63,15 @@ type Head struct {
 	Skipped int `json:"skipped,omitempty"`
 	// Drain is set from the moment a drain begins until the job is at rest; a recovery in between keeps it.
 	Drain *DrainState `json:"drain,omitempty"`
+	// SuspendFrom is, while SUSPENDING, the first epoch id that may be the suspension's last one.
+	SuspendFrom epoch.ID `json:"suspendFrom,omitempty"`
+	// Saving is the savepoint under way, Savepoints are those that are kept, oldest first.
+	Saving     *Saving     `json:"saving,omitempty"`
+	Savepoints []Savepoint `json:"savepoints,omitempty"`
+	// Restored is the last time that the life went on from an older epoch.
+	Restored *Restored `json:"restored,omitempty"`
+	// Refused is the last order that could not be carried out.
+	Refused *Refusal `json:"refused,omitempty"`
 	// Restarts are the recent recoveries, oldest first, as far as the restart policy looks back.
 	Restarts []Restart `json:"restarts,omitempty"`
 	// RetryAt is when the attempt will be placed; zero for at once. The old attempt is fenced at once in any case.
@@ -160,6 +169,9 @@ type Handled struct {
 	Resnapshot uint64 `json:"resnapshot,omitempty"`
 	// Applied is the sequence of the last spec that a head was given.
 	Applied uint64 `json:"applied,omitempty"`
+	// Savepoint is that of the last order about savepoints, Restore that of the last order to go back.
+	Savepoint uint64 `json:"savepoint,omitempty"`
+	Restore   uint64 `json:"restore,omitempty"`
 }
 
 // Release is the hand-over of clean-up to one process.

@@ -43,6 +43,10 @@ type Intent struct {
 	Resnapshot *Resnapshot `json:"resnapshot,omitempty"`
 	// Applied asks a life to go on with another spec, once each time its sequence grows, as Resnapshot does.
 	Applied *Applied `json:"applied,omitempty"`
+	// Savepoint asks for an epoch to be kept under a name, or let go, once each time its sequence grows.
+	Savepoint *SavepointOrder `json:"savepoint,omitempty"`
+	// Restore asks a job at rest to go on from an older epoch, once each time its sequence grows.
+	Restore *RestoreOrder `json:"restore,omitempty"`
 	// DrainTimeout bounds a drain; zero is [DefaultDrainTimeout].
 	DrainTimeout time.Duration `json:"drainTimeout,omitempty"`
 	// Request identifies the person's request; it comes back in the head's reason.
@@ -63,6 +67,11 @@ func (i Intent) Drained(timeout time.Duration, request string, at time.Time) Int
 	return i.ask(WishDrained, request, at)
 }
 
+// Suspended asks the job to take an epoch and to come to rest, to be resumed later.
+func (i Intent) Suspended(request string, at time.Time) Intent {
+	return i.ask(WishSuspended, request, at)
+}
+
 // Cancelled asks the job to stop at once and for good.
 func (i Intent) Cancelled(request string, at time.Time) Intent {
 	return i.ask(WishCancelled, request, at)
@@ -71,7 +80,7 @@ func (i Intent) Cancelled(request string, at time.Time) Intent {
 // Removed asks for the job to be stopped and everything of it outside the targets to be dropped.
 func (i Intent) Removed(request string, at time.Time) Intent { return i.ask(WishDeleted, request, at) }
 
-// Resumed asks a FAILED job to go on from its durable epoch.
+// Resumed asks a FAILED or SUSPENDED job to go on from its durable epoch.
 func (i Intent) Resumed(request string, at time.Time) Intent {
 	i.Resume++
 	return i.ask(WishRunning, request, at)

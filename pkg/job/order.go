@@ -4,8 +4,7 @@ package job
 func (s *State) ordered() bool { return s.applied() || s.resnapshots() }
 
 // order begins an attempt from h that is given all of the user's orders.
-func (s *State) order(m Moment, h Head) []Effect {
-	r := Reason{Request: s.Intent.Request, Since: m.At}
+func (s *State) order(m Moment, h Head, r Reason) []Effect {
 	if s.applied() {
 		s.Intent.apply(&h)
 		r.Code = "APPLY"

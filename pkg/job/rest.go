@@ -14,6 +14,9 @@ func (s *State) rest(m Moment) []Effect {
 		if effects, done := s.again(m); done {
 			return effects
 		}
+		if next := s.draft(); s.saves(&next) {
+			return s.write(m, next)
+		}
 	}
 	var effects []Effect
 	if s.Dropped < h.Fence {
@@ -56,10 +59,12 @@ func (s *State) again(m Moment) ([]Effect, bool) {
 		next := s.draft()
 		next.Handled.Resume, next.Restarts = i.Resume, nil
 		return s.attempt(m, next, Reason{Code: "RESUMED", Request: i.Request, Since: m.At}, 0), true
+	case !h.Phase.over() && s.restores():
+		return s.restore(m), true
 	case !h.Phase.over() && s.ordered():
 		next := s.draft()
 		next.Restarts = nil
-		return s.order(m, next), true
+		return s.order(m, next, Reason{Request: i.Request, Since: m.At}), true
 	case h.Phase.over() && i.Start > h.Handled.Start && s.Life != "" && h.Release != nil && h.Release.Done:
 		// Nothing of the last life may be left to clean up when its record is written over.
 		if h.SpecDigest != "" && s.Erased != h.Life {

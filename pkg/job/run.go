@@ -31,6 +31,7 @@ func (s *State) run(m Moment) []Effect {
 		case a.Manifest != nil && a.Manifest.Epoch == f.Epoch:
 			h.Durable, h.InFlight, h.Skipped = a.Manifest, nil, 0
 			h.settleOrders()
+			h.settleSavepoint(f)
 			changed = true
 		case a.declined(f.Epoch) != "":
 			why = a.declined(f.Epoch)
@@ -60,7 +61,17 @@ func (s *State) run(m Moment) []Effect {
 	if terminal(&h) && h.Committed >= h.Durable.Epoch {
 		return s.end(m, h, Finished, Reason{Code: "FINISHED", Request: s.request()})
 	}
-	if s.enterDrain(m, &h) {
+	if suspended(&h) {
+		return s.end(m, h, Suspended, Reason{Code: "SUSPENDED", Request: s.request()})
+	}
+	if s.saves(&h) {
+		changed = true
+	}
+	if s.restores() {
+		h.refuse(OrderRestore, s.Intent.Restore.Seq, "the job is %s; it has to be SUSPENDED or FAILED", h.Phase)
+		changed = true
+	}
+	if s.enterSuspend(m, &h) || s.enterDrain(m, &h) {
 		say = append(say, s.notice(NoticeState, m, &h))
 		changed = true
 	}
@@ -123,6 +134,9 @@ func (s *State) skip(m Moment, h *Head, why string) ([]Notice, *cause) {
 	f := h.InFlight
 	h.InFlight = nil
 	h.Skipped++
+	if h.Saving != nil && f.Savepoint == h.Saving.Name {
+		h.refuse(OrderSavepoint, h.Saving.Seq, "epoch %d: %s", f.Epoch, why)
+	}
 	s.Attempt.Cut = nil
 	n := s.notice(NoticeSkipped, m, h)
 	n.Epoch, n.Reason = f.Epoch, codeReason(fault.JobEpochTimeout, "epoch %d: %s", f.Epoch, why)
@@ -205,6 +219,11 @@ func (s *State) due(h *Head, m Moment) (kind epoch.Kind, at time.Time, ok bool) 
 		return "", time.Time{}, false
 	case h.Phase == Draining && a.drained():
 		return epoch.Terminal, m.At, true
+	case h.Phase == Suspending, h.Saving != nil:
+		if h.Skipped > 0 {
+			return epoch.Savepoint, a.Triggered.Add(set.Interval), true
+		}
+		return epoch.Savepoint, m.At, true
 	case s.uncommitted(h) >= set.MaxUncommitted:
 		return "", time.Time{}, false
 	case a.Triggered.IsZero(), s.Intent != nil && s.Intent.EpochSeq > h.Handled.EpochSeq, a.Early >= h.NextEpoch:
@@ -237,6 +256,9 @@ func (s *State) uncommitted(h *Head) int {
 func (s *State) trigger(m Moment, h *Head, kind epoch.Kind) {
 	h.InFlight = &InFlight{
 		Epoch: h.NextEpoch, Kind: kind, Triggered: m.At, Deadline: m.At.Add(s.settings().Timeout),
+	}
+	if kind == epoch.Savepoint && h.Saving != nil {
+		h.InFlight.Savepoint = h.Saving.Name
 	}
 	h.NextEpoch++
 	if s.Intent != nil {

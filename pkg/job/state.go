@@ -81,6 +81,10 @@ type Attempt struct {
 	// Cut is the manifest being stored, Manifest its stored form.
 	Cut      *Cut     `json:"cut,omitempty"`
 	Manifest *Durable `json:"manifest,omitempty"`
+	// Restoring is the restore that follows this attempt.
+	Restoring *Restoring `json:"restoring,omitempty"`
+	// Barred says why it cannot be carried out.
+	Barred string `json:"barred,omitempty"`
 	// Trouble is the first reason to give the attempt up.
 	Trouble *cause `json:"trouble,omitempty"`
 }

@@ -70,6 +70,11 @@ func (s *State) note(e Event) []Effect {
 	case ChainFetched:
 		s.answered(OpFetchChain)
 		s.Chain = e.Links
+	case ManifestFetched:
+		s.answered(OpFetchManifest)
+		if s.Intent != nil && s.Intent.Restore != nil {
+			s.Attempt.Restoring = &Restoring{Seq: s.Intent.Restore.Seq, Source: e.Link}
+		}
 	case ManifestStored:
 		s.answered(OpStoreManifest)
 		if c := s.Attempt.Cut; c != nil && c.Ref == e.Durable.Ref {
@@ -140,7 +145,10 @@ func (s *State) adopt(m Moment, h Head, revision uint64) []Effect {
 	s.Head, s.Revision, s.Known = &h, revision, true
 	s.Writing, s.Say, s.Unsure, s.StaleSince = nil, nil, false, time.Time{}
 	if c := s.Attempt.Cut; c != nil && h.Durable != nil && h.Durable.Ref == c.Ref {
-		// I5: the chain grows only by what the head now names.
+		// I5: the chain grows only by what the head now names. A restore may have left the newest of it.
+		if i := slices.IndexFunc(s.Chain, func(l epoch.Link) bool { return l.Ref == c.Manifest.Prev }); i >= 0 {
+			s.Chain = s.Chain[:i+1]
+		}
 		s.Chain = append(slices.Clip(s.Chain), epoch.Link{Ref: c.Ref, Manifest: c.Manifest})
 		s.Attempt.Cut, s.Attempt.Manifest = nil, nil
 	}
@@ -196,8 +204,12 @@ func (s *State) noteFailedEffect(e EffectFailed) {
 		return
 	}
 	c := cause{Kind: RestartFailure, Reason: faultReason(e.Fault), Final: e.Class == fault.Permanent}
+	if s.Head != nil && s.Head.Phase.AtRest() && (e.Op == OpFetchChain || e.Op == OpFetchManifest || e.Op == OpStoreManifest) {
+		s.Attempt.Barred = faultReason(e.Fault).Code + " " + faultReason(e.Fault).Text // a restore was under way
+		return
+	}
 	switch e.Op {
-	case OpReadSpec, OpFetchChain:
+	case OpReadSpec, OpFetchChain, OpFetchManifest:
 		// Nothing can run without them; another attempt would not find them either.
 		c.Final = true
 	case OpDropStreams, OpCollect, OpErase, OpReadHead:
@@ -217,7 +229,8 @@ func (s *State) noteSwept(e Swept) {
 		if s.Head != nil {
 			s.Erased = s.Head.Life
 		}
-	case OpCollect, OpWriteHead, OpReadHead, OpReadSpec, OpResetStreams, OpStorePlan, OpFetchPlan, OpFetchChain, OpStoreManifest:
+	case OpCollect, OpWriteHead, OpReadHead, OpReadSpec, OpResetStreams, OpStorePlan, OpFetchPlan, OpFetchChain,
+		OpFetchManifest, OpStoreManifest:
 	}
 }
 

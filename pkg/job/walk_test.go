@@ -108,6 +108,10 @@ func follows(a, b *Head) error {
 		return fmt.Errorf("plan of fence %d under fence %d", b.Plan.Fence, b.Fence)
 	case durableEpoch(b) < durableEpoch(a):
 		return fmt.Errorf("durable %d after %d", durableEpoch(b), durableEpoch(a))
+	case durableEpoch(b) > durableEpoch(a) && b.Restored != nil && b.Restored.As == b.Durable.Ref:
+		if b.Phase != Starting || b.Fence != a.Fence+1 || b.Durable.Epoch != a.NextEpoch {
+			return fmt.Errorf("%s was restored as epoch %d under fence %d, next was %d", b.Phase, b.Durable.Epoch, b.Fence, a.NextEpoch)
+		}
 	case durableEpoch(b) > durableEpoch(a) && (a.InFlight == nil || a.InFlight.Epoch != b.Durable.Epoch):
 		return fmt.Errorf("epoch %d became durable and was not in flight", b.Durable.Epoch)
 	case a.Phase == Starting && b.Phase.Active() && (b.Plan == nil || a.Plan == nil):
@@ -167,6 +171,7 @@ func (w *world) key() uint64 {
 		if h.Applied != nil {
 			fmt.Fprintf(&b, " a%+v", *h.Applied)
 		}
+		fmt.Fprintf(&b, " s%d %v %d %v", h.SuspendFrom, h.Saving != nil, len(h.Savepoints), h.Restored != nil)
 		b.WriteByte('}')
 	}
 	s := &w.leader
@@ -314,6 +319,9 @@ func walk(t *testing.T, b budget) map[string]int {
 				reached[string(next.heads[n-1].Phase)]++
 				reached["durable "+durableText(&next.heads[n-1])]++
 				reached[next.heads[n-1].Reason.Code]++
+				if len(next.heads[n-1].Savepoints) > 0 {
+					reached["savepoint"]++
+				}
 			}
 			reached["refused "+fmt.Sprint(next.target.refused > 0)]++
 			k := next.key()
@@ -346,6 +354,10 @@ func TestWalkEveryOrder(t *testing.T) {
 		{"cancel", budget{cancel: true, eager: true, epochs: 1, fences: 1}, []string{"CANCELLED"}},
 		{"a spec is applied", budget{apply: true, eager: true, epochs: 2, fences: 2}, []string{"APPLY", "durable 2"}},
 		{"a spec is applied, unsure writes", budget{apply: true, unsure: 1, eager: true, epochs: 1, fences: 2}, []string{"APPLY", "durable 1"}},
+		{"suspend and resume", budget{suspend: true, resume: true, eager: true, epochs: 2, fences: 2}, []string{"SUSPENDED", "RESUMED", "durable 2"}},
+		{"suspend, unsure writes", budget{suspend: true, resume: true, unsure: 1, eager: true, epochs: 1, fences: 2}, []string{"SUSPENDED", "RESUMED"}},
+		{"savepoint", budget{savepoint: true, eager: true, epochs: 2, fences: 1}, []string{"durable 2", "savepoint"}},
+		{"rewind", budget{suspend: true, rewind: true, eager: true, epochs: 3, fences: 2}, []string{"RESTORED", "durable 3"}},
 		{"unsure writes", budget{ticks: 2, unsure: 1, eager: true, epochs: 3, fences: 1}, []string{"durable 3"}},
 		{"a leader dies", budget{takeovers: 1, eager: true, epochs: 1, fences: 1}, []string{"durable 1"}},
 		{"a process dies", budget{crashes: 1, eager: true, epochs: 2, fences: 2}, []string{"durable 2"}},

@@ -82,7 +82,7 @@ type target struct {
 type budget struct {
 	ticks, crashes, takeovers, unsure, losses, declines, deletes int
 	// repeat delivers facts again that the leader has taken in already.
-	drain, cancel, apply, repeat bool
+	drain, cancel, apply, suspend, resume, savepoint, rewind, repeat bool
 	// eager performs at once what only the leader can see: reads, streams, plans, manifests. lag shows processes older
 	// versions of the head.
 	eager, lag bool
@@ -276,6 +276,8 @@ func (w *world) perform(i int) {
 		w.feed(PlanFetched{Moment: m, Plan: w.plans[e.Ref.Key]})
 	case FetchChain:
 		w.feed(ChainFetched{Moment: m, Links: w.chain(e.Durable.Ref, e.Committed)})
+	case FetchManifest:
+		w.feed(ManifestFetched{Moment: m, Link: epoch.Link{Ref: e.Ref, Manifest: w.links[e.Ref]}})
 	case StoreManifest:
 		w.links[e.Ref] = e.Manifest
 		w.feed(ManifestStored{Moment: m, Durable: Durable{

@@ -1,0 +1,131 @@
+package job
+
+import (
+	"slices"
+	"time"
+
+	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fault"
+)
+
+// RestoreOrder asks a job at rest to go on from the states of an older epoch: a savepoint, or the newest one that every sink has
+// committed. The chain is not taken back: it goes on with a manifest of kind RESTORE that has those states and covers no rows,
+// so that ledgers, fences and epoch ids go on counting (docs/adr/0021-restores-continue-the-chain.md).
+type RestoreOrder struct {
+	// Seq numbers the orders of a job.
+	Seq uint64 `json:"seq"`
+	// Savepoint is the name; empty for the newest committed epoch, when what came after it cannot be committed any more.
+	Savepoint string `json:"savepoint,omitempty"`
+	// Over is the durable epoch that whoever asks has seen: what its sinks may get twice was judged for it and no other.
+	Over epoch.Ref `json:"over"`
+	// Repeat says that a sink may get rows twice that it cannot fold into one.
+	Repeat bool `json:"repeat,omitempty"`
+}
+
+// Restored is the last order that a life was given.
+type Restored struct {
+	RestoreOrder
+
+	// From is the epoch whose states were taken, As the one that continues the chain with them.
+	From Durable   `json:"from"`
+	As   epoch.Ref `json:"as"`
+}
+
+// Restoring is a restore under way: what the leader has gathered for it.
+type Restoring struct {
+	Seq uint64 `json:"seq"`
+	// Source is the manifest whose states are taken.
+	Source epoch.Link `json:"source"`
+}
+
+// Restoring asks a FAILED or SUSPENDED job to go on from a savepoint; an empty name asks for the newest committed epoch.
+func (i Intent) Restoring(savepoint string, over epoch.Ref, repeat bool, request string, at time.Time) Intent {
+	next := RestoreOrder{Seq: 1, Savepoint: savepoint, Over: over, Repeat: repeat}
+	if i.Restore != nil {
+		next.Seq = i.Restore.Seq + 1
+	}
+	i.Restore = &next
+	return i.ask(WishRunning, request, at)
+}
+
+// restores reports whether a user's order to go on from an older epoch has still to be carried out.
+func (s *State) restores() bool {
+	i := s.Intent
+	return i != nil && i.Wish == WishRunning && i.Restore != nil && i.Restore.Seq > s.Head.Handled.Restore
+}
+
+// restore carries the order out, for a job at rest: read the states, store the manifest that continues the chain with them, then
+// make it durable in the same CAS that begins the attempt.
+func (s *State) restore(m Moment) []Effect {
+	o := s.Intent.Restore
+	refuse := func(format string, args ...any) []Effect {
+		h := s.draft()
+		h.refuse(OrderRestore, o.Seq, format, args...)
+		return s.write(m, h)
+	}
+	h := s.Head
+	if h.Durable == nil {
+		return refuse("no epoch is durable")
+	}
+	if h.Durable.Ref != o.Over {
+		return refuse("epoch %d is durable by now; it was %d when the order was given", h.Durable.Epoch, o.Over.Epoch)
+	}
+	a := &s.Attempt
+	if why := a.Barred; why != "" {
+		a.Barred = ""
+		return refuse("%s", why)
+	}
+	if c := s.committed(h); c > h.Committed {
+		// A committer had more to say before it was stopped.
+		next := s.draft()
+		next.Committed = c
+		return s.write(m, next)
+	}
+	if !s.chained() {
+		return s.ask(OpFetchChain, m.At, FetchChain{Durable: *h.Durable, Committed: h.Committed})
+	}
+	from, known := *h.Durable, true
+	if o.Savepoint != "" {
+		var p Savepoint
+		p, known = h.Savepoint(o.Savepoint)
+		from = p.Durable
+	} else if i := slices.IndexFunc(s.Chain, func(l epoch.Link) bool { return l.Ref.Epoch == h.Committed }); i >= 0 {
+		from = Durable{Ref: s.Chain[i].Ref, Fence: s.Chain[i].Manifest.Fence, Kind: s.Chain[i].Manifest.Kind, At: s.Chain[i].Manifest.Completed}
+	} else {
+		known = false
+	}
+	if !known {
+		return refuse("there is no such savepoint, or no epoch is committed")
+	}
+	if a.Restoring == nil || a.Restoring.Seq != o.Seq || a.Restoring.Source.Ref != from.Ref {
+		a.Cut = nil
+		if i := slices.IndexFunc(s.Chain, func(l epoch.Link) bool { return l.Ref == from.Ref }); i >= 0 {
+			a.Restoring = &Restoring{Seq: o.Seq, Source: s.Chain[i]}
+		} else {
+			return s.ask(OpFetchManifest, m.At, FetchManifest{Ref: from.Ref})
+		}
+	}
+	if a.Cut == nil || a.Cut.Manifest.Kind != epoch.Restore || a.Cut.Ref.Epoch != h.NextEpoch {
+		prev := s.Chain[len(s.Chain)-1]
+		if o.Savepoint == "" {
+			prev = a.Restoring.Source // what came after it is given up
+		}
+		built := epoch.Continue(a.Restoring.Source.Manifest, prev, epoch.Cut{
+			Epoch: h.NextEpoch, Kind: epoch.Restore, Term: s.Term, Triggered: m.At, Completed: m.At,
+		}, h.Fence)
+		b, err := built.Bytes()
+		if err != nil {
+			return refuse("%s", codeReason(fault.AppInternal, "%s", err).Text)
+		}
+		a.Cut = &Cut{Ref: epoch.Ref{Epoch: h.NextEpoch, Digest: epoch.Digest(b)}, Manifest: built, Bytes: b}
+	}
+	if a.Manifest == nil || a.Manifest.Ref != a.Cut.Ref {
+		return s.ask(OpStoreManifest, m.At, StoreManifest{Manifest: a.Cut.Manifest, Bytes: a.Cut.Bytes, Ref: a.Cut.Ref})
+	}
+	next := s.draft()
+	next.Durable, next.NextEpoch, next.Restarts = a.Manifest, h.NextEpoch+1, nil
+	next.Restored = &Restored{RestoreOrder: *o, From: from, As: a.Manifest.Ref}
+	next.Handled.Restore = o.Seq
+	next.Resnapshot = nil // orders given since belong to the history that was left
+	return s.order(m, next, Reason{Code: "RESTORED", Request: s.Intent.Request, Since: m.At})
+}
