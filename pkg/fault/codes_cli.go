@@ -16,6 +16,7 @@ const (
 	CLIResnapshot   Code = "WEIR-CLI-012" // the tables cannot be copied anew
 	CLINoLetter     Code = "WEIR-CLI-013" // there is no such dead letter
 	CLIApply        Code = "WEIR-CLI-014" // the spec changes what cannot change within a life
+	CLISavepoint    Code = "WEIR-CLI-015" // the savepoint cannot be taken, let go or restored
 )
 
 func cliCodes() []Entry {
@@ -88,7 +89,12 @@ func cliCodes() []Entry {
 		{
 			Code: CLIApply, Name: "APPLY_REFUSED", Class: Permanent, Exit: ExitRequest,
 			Title:  "the spec changes what cannot change while the job lives",
-			Remedy: "Tables of a source, its heartbeat and chunk_rows, allow of a sink, epoch and restart may change. Take <path> back, or submit the file as another job: another name, and targets of its own or existing: truncate.",
+			Remedy: "Tables of a source, its readers, heartbeat and chunk_rows, writers and allow of a sink, epoch and restart may change. Take <path> back, or submit the file as another job: another name, and targets of its own or existing: truncate.",
+		},
+		{
+			Code: CLISavepoint, Name: "SAVEPOINT_REFUSED", Class: Permanent, Exit: ExitRequest,
+			Title:  "the savepoint cannot be taken, let go or restored",
+			Remedy: "`weir savepoints list <job>` shows the savepoints, `weir status <job>` the phase.",
 		},
 	}
 }

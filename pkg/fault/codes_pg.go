@@ -31,6 +31,7 @@ const (
 	PGKeylessTooBig      Code = "WEIR-PG-027" // a table without a key is too large to be copied at once
 	PGAhead              Code = "WEIR-PG-028" // the saved position lies behind the end of the server's log
 	PGTableDiffers       Code = "WEIR-PG-029" // rows of a table changed in a way that the log does not show
+	PGSavepoint          Code = "WEIR-PG-030" // the log cannot be kept for a savepoint
 )
 
 func pgCodes() []Entry {
@@ -179,6 +180,11 @@ func pgCodes() []Entry {
 			Code: PGTableDiffers, Name: "PG_TABLE_DIFFERS", Class: Permanent, Exit: ExitVerify,
 			Title:  "a change of a table gave its rows values that the log does not show",
 			Remedy: "The targets no longer have what the source has. Copy the table anew: `weir job resnapshot <job> <table>`",
+		},
+		{
+			Code: PGSavepoint, Name: "PG_SAVEPOINT", Class: Permanent, Exit: ExitRequest,
+			Title:  "the log cannot be kept for a savepoint",
+			Remedy: "Leave slot: out of the source, so that Weir makes it. A suspended job keeps its place without a savepoint: `weir job suspend`.",
 		},
 	}
 }

@@ -6,6 +6,8 @@ import (
 
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/position"
 )
 
 // RestoreOrder asks a job at rest to go on from the states of an older epoch: a savepoint, or the newest one that every sink has
@@ -29,6 +31,34 @@ type Restored struct {
 	// From is the epoch whose states were taken, As the one that continues the chain with them.
 	From Durable   `json:"from"`
 	As   epoch.Ref `json:"as"`
+	// Until is where the readers were at the epoch that was left: up to there rows come again.
+	Until map[plan.SubtaskID]position.Position `json:"until,omitempty"`
+}
+
+// Passed reports whether every reader has come to where it was when the life was restored. A reader that is no more, or that
+// had no position, has nothing to pass.
+func (r *Restored) Passed(now *epoch.Manifest) bool {
+	for id, until := range r.Until {
+		s, there := now.Subtasks[id]
+		if !there {
+			continue
+		}
+		if order, ok := position.Compare(s.Position, until); !ok || order < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// until are the positions of the readers at a manifest.
+func until(m *epoch.Manifest) map[plan.SubtaskID]position.Position {
+	all := make(map[plan.SubtaskID]position.Position)
+	for id, s := range m.Subtasks {
+		if !s.Position.IsZero() {
+			all[id] = s.Position
+		}
+	}
+	return all
 }
 
 // Restoring is a restore under way: what the leader has gathered for it.
@@ -124,7 +154,7 @@ func (s *State) restore(m Moment) []Effect {
 	}
 	next := s.draft()
 	next.Durable, next.NextEpoch, next.Restarts = a.Manifest, h.NextEpoch+1, nil
-	next.Restored = &Restored{RestoreOrder: *o, From: from, As: a.Manifest.Ref}
+	next.Restored = &Restored{RestoreOrder: *o, From: from, As: a.Manifest.Ref, Until: until(s.last())}
 	next.Handled.Restore = o.Seq
 	next.Resnapshot = nil // orders given since belong to the history that was left
 	return s.order(m, next, Reason{Code: "RESTORED", Request: s.Intent.Request, Since: m.At})

@@ -169,7 +169,7 @@ func (s *seat) run(ctx context.Context, t *task.Subtask) error {
 
 func (s *seat) config(ctx context.Context, id plan.SubtaskID, a job.Start, board *task.Board) task.Config {
 	c := task.Config{
-		Subtask: id, Plan: s.held.Plan, Spec: s.spec, Incarnation: s.n.me.Incarnation, Restore: a.Restore, Resnapshot: a.Resnapshot,
+		Subtask: id, Plan: s.held.Plan, Spec: s.spec, Incarnation: s.n.me.Incarnation, Restore: a.Restore, Resnapshot: a.Resnapshot, Restored: a.Restored,
 		Bus: s.n.mesh.Bus, States: s.n.mesh.States, Records: records{s.n.mesh}, Letters: s.n.mesh.Letters, Board: board,
 		Resolve: s.resolve, Logger: s.log, Metrics: s.n.metrics.tasks, Tracer: s.n.cfg.Tracer,
 		Reread: func() { s.n.post(ctx, func() { s.n.reread(ctx) }) },

@@ -40,6 +40,8 @@ type Config struct {
 	// number in its state. For a higher one it looks again at what its source matches: what is new is read from its beginning,
 	// what no longer matches is left alone, at the sinks too.
 	Applied uint64
+	// Restored, of an enumerator, is the last order to go on from an older epoch; nil for none. Restore is then of that epoch.
+	Restored *Restored
 	// MaxTransactionRows is the size above which a source transaction may be cut.
 	MaxTransactionRows int
 	// Batch is the target size of one batch, in bytes.
@@ -68,6 +70,23 @@ type Again struct {
 	Seq uint64
 	// Tables are schema.table; none means all. Those that the source does not capture are none of its business.
 	Tables []string
+}
+
+// Restored is an order to go on from an older epoch than the durable one. Upstream may have been told to forget what that epoch
+// needs, unless it was made to keep it under the epoch's number, see [Keeper]. An enumerator keeps the sequence of the order
+// that it has carried out in its state, and does nothing for one that is not higher.
+type Restored struct {
+	Seq   uint64
+	Epoch epoch.ID
+}
+
+// Keeper is an enumerator of a source that forgets what is confirmed, unless it is made to keep it.
+type Keeper interface {
+	// Keep makes upstream keep what each of these epochs needs to be restored, under its number, and lets go of what it keeps for
+	// others. taking, unless zero, is the one among them whose barrier has not passed yet: what is confirmed by now is before its
+	// cut. One that is missing otherwise cannot be kept any more, which is no error. Keep may take long and must honour ctx; it is called
+	// beside the other methods, one call at a time.
+	Keep(ctx context.Context, taking epoch.ID, all []epoch.ID) error
 }
 
 // Connector opens the halves of one kind of source.

@@ -32,6 +32,8 @@ func (s *Subtask) enumerate(ctx context.Context) error {
 	})
 	s.ready(nil)
 	dir := directory{s}
+	keep := newKeeping(e, s)
+	defer keep.close()
 	var durable epoch.ID
 	for {
 		letters, err := s.look()
@@ -68,7 +70,10 @@ func (s *Subtask) enumerate(ctx context.Context) error {
 		if err := o.drain(ctx, e.Drain); err != nil {
 			return err
 		}
-		if n := s.orders.Barrier; n > o.last {
+		keep.look(ctx, &s.orders.Head)
+		declined, passes := keep.passes(&s.orders.Head, s.orders.Barrier)
+		if n := s.orders.Barrier; n > o.last && passes {
+			o.declined = declined
 			if err := o.cut(s.ordered(ctx, n), n, note{s.orders.Kind, s.orders.Covered}, e.Snapshot); err != nil {
 				return err
 			}

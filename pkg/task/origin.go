@@ -43,6 +43,7 @@ type origin struct {
 	draining  bool
 	drained   bool
 	input     bool
+	declined  string // why the next cut is none
 }
 
 type heldCut struct {
@@ -70,6 +71,9 @@ func (o *origin) config(ctx context.Context) (source.Config, error) {
 	}
 	if s.vertex.Role == plan.Enumerator {
 		cfg.Applied = s.cfg.Applied
+	}
+	if r := s.cfg.Restored; r != nil && s.vertex.Role == plan.Enumerator {
+		cfg.Restored = &source.Restored{Seq: r.Seq, Epoch: r.From.Epoch}
 	}
 	if s.cfg.Restore == nil {
 		return cfg, nil
@@ -133,7 +137,7 @@ func (o *origin) cut(
 	o.cuts = append(o.cuts, heldCut{n, cut})
 	s.tell(job.AckFact{
 		Epoch: n, State: state, Position: cut.Position, Torn: cut.Torn, In: in, Out: out, Tables: s.tables.counts(),
-		Nanos: map[string]int64{"snapshot": took.Nanoseconds()},
+		Nanos: map[string]int64{"snapshot": took.Nanoseconds()}, Declined: o.declined,
 	})
 	return nil
 }

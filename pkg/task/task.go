@@ -37,6 +37,8 @@ type Config struct {
 	Restore *job.Durable
 	// Resnapshot is the last order to the sources. Optional.
 	Resnapshot *job.Resnapshot
+	// Restored is the last order to go on from an older epoch. Optional.
+	Restored *job.Restored
 	// Applied is the sequence of the last change of the spec within the life; zero for none.
 	Applied uint64
 	// Source opens enumerators and readers, Sink writers and committers; only the one of the subtask's role is used.

@@ -30,6 +30,7 @@ func startEnumerator(ctx context.Context, s *setup) source.Enumerator {
 		},
 		Objects: func() []epoch.Object { return spooled(s.assigner.Spools(), s.where) },
 		Durable: func() { halves.Token(k.durable) },
+		Keep:    k.keep,
 		Planner: newPlanner(s.target, s.cfg.Logger, state.Tables), Watch: k.run, Outside: k.tables, Logger: s.cfg.Logger,
 	})
 }

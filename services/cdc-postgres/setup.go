@@ -62,6 +62,9 @@ func (s *setup) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.rewind(ctx); err != nil {
+		return err
+	}
 	if s.server.System.Identifier != state.System.Identifier {
 		return systemChanged(s.where, state.System, s.server.System)
 	}
@@ -246,7 +249,8 @@ func (s *setup) dropOlder(ctx context.Context) error {
 	return s.dropSlots(ctx, s.conn, s.older, false)
 }
 
-// older reports whether a slot of this life was made by an earlier attempt and is not the one in use.
+// older reports whether a slot of this life was made by an earlier attempt and is neither in use nor a savepoint's.
 func (s *setup) older(name string) bool {
-	return name != s.state.Slot && s.owner().Fence(name) < s.cfg.Fence
+	_, kept := s.owner().Kept(name)
+	return name != s.state.Slot && !kept && s.owner().Fence(name) < s.cfg.Fence
 }

@@ -30,6 +30,8 @@ type enumeratorState struct {
 	Again uint64 `json:"again,omitempty"`
 	// Applied is the last change of the spec that was taken.
 	Applied uint64 `json:"applied,omitempty"`
+	// Restored is the last order to go on from an older epoch that was carried out.
+	Restored uint64 `json:"restored,omitempty"`
 	// Gone are the tables that were captured once and are no more, with the last version of their schema: rows of them are
 	// at the sinks.
 	Gone map[rows.TableID]schemaVersion `json:"gone,omitempty"`

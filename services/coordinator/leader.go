@@ -235,7 +235,8 @@ func (l *leader) perform(ctx context.Context, name string, s *seat, effect job.E
 		// Other jobs are placed on what is left before this plan is stored.
 		s.count(e.Plan)
 		l.crowd = true
-	case job.WriteHead, job.ReadHead, job.ReadSpec, job.ResetStreams, job.FetchPlan, job.FetchChain, job.StoreManifest,
+	case job.WriteHead, job.ReadHead, job.ReadSpec, job.ResetStreams, job.FetchPlan, job.FetchChain, job.FetchManifest,
+		job.StoreManifest,
 		job.DropStreams, job.Collect, job.Erase:
 	}
 	l.work.Go(func() {

@@ -37,6 +37,8 @@ type EnumeratorConfig struct {
 	// Durable, if set, is called from the loop when an epoch is durable that has the state of this attempt. It must not wait.
 	Durable func()
 	Planner Planner
+	// Keep, if set, is that of [source.Keeper].
+	Keep func(ctx context.Context, taking epoch.ID, all []epoch.ID) error
 	// Watch looks after the server until ctx ends; an error ends the enumerator. Outside, if set, are tables that match and are not
 	// captured, with the reason.
 	Watch   func(ctx context.Context) error
@@ -60,7 +62,10 @@ type Enumerator struct {
 	done     sync.WaitGroup
 }
 
-var _ source.Enumerator = (*Enumerator)(nil)
+var (
+	_ source.Enumerator = (*Enumerator)(nil)
+	_ source.Keeper     = (*Enumerator)(nil)
+)
 
 // StartEnumerator starts the enumerator's goroutines; Close ends them.
 func StartEnumerator(ctx context.Context, cfg EnumeratorConfig) *Enumerator {
@@ -192,6 +197,14 @@ func (e *Enumerator) Durable(n epoch.ID) {
 	if e.cfg.Durable != nil && e.first != 0 && n >= e.first {
 		e.cfg.Durable()
 	}
+}
+
+// Keep has the source keep what savepoints need, if it forgets anything.
+func (e *Enumerator) Keep(ctx context.Context, taking epoch.ID, all []epoch.ID) error {
+	if e.cfg.Keep == nil {
+		return nil
+	}
+	return e.cfg.Keep(ctx, taking, all)
 }
 
 // Drain lets a copy under way end; the log has no end of its own.

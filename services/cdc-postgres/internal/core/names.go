@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fence"
 )
 
@@ -41,10 +42,23 @@ const sumDigits = 8
 // Slot is the name of the slot that an attempt makes.
 func (o Owner) Slot(f fence.Token) string { return o.Publication() + "_" + f.String() }
 
-// Owns reports whether a slot was made by the owner, by any of its attempts.
+// Savepoint is the name of the slot that keeps the log for an epoch.
+func (o Owner) Savepoint(e epoch.ID) string { return o.Publication() + "_s" + e.String() }
+
+// Kept is the epoch for which one of the owner's slots keeps the log; ok is false for other slots.
+func (o Owner) Kept(slot string) (e epoch.ID, ok bool) {
+	suffix, ok := strings.CutPrefix(slot, o.Publication()+"_s")
+	if !ok {
+		return 0, false
+	}
+	e, err := epoch.ParseID(suffix)
+	return e, err == nil
+}
+
+// Owns reports whether a slot was made by the owner, by any of its attempts or for a savepoint.
 func (o Owner) Owns(slot string) bool {
 	base := o.Publication()
-	if slot == base {
+	if _, kept := o.Kept(slot); kept || slot == base {
 		return true
 	}
 	suffix, ok := strings.CutPrefix(slot, base+"_")
@@ -66,7 +80,7 @@ func (o Owner) Fence(slot string) fence.Token {
 }
 
 // made is the form of the names that Weir gives to slots and publications.
-var made = regexp.MustCompile(`^weir_[a-z0-9_]+?_([0-9a-f]{16})(?:_[0-9]+)?$`)
+var made = regexp.MustCompile(`^weir_[a-z0-9_]+?_([0-9a-f]{16})(?:_s?[0-9]+)?$`)
 
 // LifeOf is the life in the name of a slot or a publication; ok is false when it is not one of Weir's.
 func LifeOf(name string) (life string, ok bool) {

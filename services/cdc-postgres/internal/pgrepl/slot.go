@@ -132,6 +132,15 @@ func (t *Target) CreateSlot(ctx context.Context, conn *pgx.Conn, name string, ve
 	return position.ParseLSN(lsn)
 }
 
+// CopySlot makes a slot that keeps the log from where another one does, whether or not that one is being read.
+func (t *Target) CopySlot(ctx context.Context, conn *pgx.Conn, from, to string) error {
+	_, err := conn.Exec(ctx, "SELECT pg_copy_logical_replication_slot($1, $2, false, '"+plugin+"')", from, to)
+	if err != nil {
+		return t.slotFault(err, from)
+	}
+	return nil
+}
+
 // tellWaiting says every few seconds which transaction keeps a slot from being made.
 func (t *Target) tellWaiting(ctx context.Context, done <-chan struct{}, waiting func(string)) {
 	const patience = 3 * time.Second

@@ -65,6 +65,18 @@ func (x *Executor) keep(ctx context.Context, name string, c job.Collect) (map[ep
 		}
 		ref = m.Prev
 	}
+	// Savepoints stay as they are named, without what came before them.
+	for _, p := range v.Head.Savepoints {
+		m, ok := known[p.Durable.Ref]
+		if !ok && kept[p.Durable.Ref] == nil {
+			if m, err = x.reg.Manifest(ctx, name, p.Durable.Ref); err != nil {
+				return nil, err
+			}
+		}
+		if kept[p.Durable.Ref] == nil {
+			kept[p.Durable.Ref] = m
+		}
+	}
 	x.mu.Lock()
 	x.kept[name] = kept
 	x.mu.Unlock()

@@ -75,6 +75,11 @@ func (x *Executor) Do(ctx context.Context, name string, effect job.Effect) Answe
 	case job.FetchChain:
 		links, err := x.fetchChain(ctx, name, e)
 		return answer(job.OpFetchChain, err, func(m job.Moment) job.Event { return job.ChainFetched{Moment: m, Links: links} })
+	case job.FetchManifest:
+		m, err := patiently(ctx, func() (*epoch.Manifest, error) { return x.reg.Manifest(ctx, name, e.Ref) })
+		return answer(job.OpFetchManifest, err, func(m2 job.Moment) job.Event {
+			return job.ManifestFetched{Moment: m2, Link: epoch.Link{Ref: e.Ref, Manifest: m}}
+		})
 	case job.StoreManifest:
 		d, err := x.reg.PutManifest(ctx, e.Manifest, e.Bytes, e.Ref)
 		return answer(job.OpStoreManifest, err, func(m job.Moment) job.Event { return job.ManifestStored{Moment: m, Durable: d} })

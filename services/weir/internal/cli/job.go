@@ -17,7 +17,8 @@ func jobCommand(s *settings) *cobra.Command {
 	c := group("job", "Submit, change, list and stop jobs", "jobs")
 	c.AddCommand(
 		submitCommand(s), applyCommand(s), listCommand(s), getCommand(s),
-		cancelCommand(s), drainCommand(s), resumeCommand(s), resnapshotCommand(s), deleteCommand(s),
+		cancelCommand(s), drainCommand(s), suspendCommand(s), resumeCommand(s), savepointCommand(s), restoreCommand(s), rewindCommand(s),
+		resnapshotCommand(s), deleteCommand(s),
 	)
 	return c
 }

@@ -9,7 +9,7 @@ import (
 func resumeCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:     "resume NAME",
-		Short:   "Let a failed job go on from its last durable epoch",
+		Short:   "Let a suspended or failed job go on from its last durable epoch",
 		Example: "  weir job resume shop",
 		Args:    cobra.ExactArgs(1),
 

@@ -48,6 +48,30 @@ func drainCommand(s *settings) *cobra.Command {
 	return c
 }
 
+func suspendCommand(s *settings) *cobra.Command {
+	var timeout time.Duration
+	var noWait bool
+	c := &cobra.Command{
+		Use:   "suspend NAME",
+		Short: "Take an epoch, then stop; `weir job resume` goes on from there",
+		Long: "Take an epoch, then stop; `weir job resume` goes on from there.\n\n" +
+			"It does not wait for the sinks: what is durable and not committed yet is committed after the resume. Slots stay, and\n" +
+			"keep the source's log for as long as the job is suspended.",
+		Example: "  weir job suspend shop",
+		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: s.jobNames,
+		RunE: s.with(func(ctx context.Context, c session, args []string) error {
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			return s.showAsked(c.Suspend(ctx, args[0], !noWait))
+		}),
+	}
+	c.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "stop waiting after this; the job suspends all the same")
+	c.Flags().BoolVar(&noWait, "no-wait", false, "return when the suspension has begun")
+	return c
+}
+
 func deleteCommand(s *settings) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{

@@ -107,7 +107,11 @@ func waitUntil(ctx context.Context, c session, name, what string) error {
 }
 
 func showStatus(w io.Writer, st control.Status) {
-	fmt.Fprintf(w, "job %s  %s  attempt %d  durable epoch %d  committed epoch %d\n", st.Job, st.Phase, st.Fence, st.Epoch.Durable, st.Epoch.Committed)
+	fmt.Fprintf(w, "job %s  %s  attempt %d  durable epoch %d  committed epoch %d  %s\n", st.Job, st.Phase, st.Fence, st.Epoch.Durable, st.Epoch.Committed,
+		st.Guarantee.Effective)
+	if st.Guarantee.Why != "" {
+		fmt.Fprintf(w, "guarantee: %s for now: %s\n", st.Guarantee.Effective, st.Guarantee.Why)
+	}
 	for _, src := range st.Sources {
 		fmt.Fprintf(w, "source %s (%s)  %s\n", src.Name, src.Type, src.Lifecycle)
 		for _, r := range src.Readers {

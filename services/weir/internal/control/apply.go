@@ -150,8 +150,8 @@ func beyond(a, b map[string]bool) []string {
 // a state, a plan or a target was made for.
 var mayChange = []string{
 	"epoch.*", "restart.*",
-	"sources.*.tables", "sources.*.heartbeat", "sources.*.snapshot.chunk_rows",
-	"sinks.*.allow",
+	"sources.*.tables", "sources.*.readers", "sources.*.heartbeat", "sources.*.snapshot.chunk_rows",
+	"sinks.*.writers", "sinks.*.allow",
 }
 
 // inPlace lists the paths at which two specs differ. One that may not change within a life is an error that names it.

@@ -176,9 +176,9 @@ func (c *Client) allowed(ctx context.Context, name, what string, phases ...job.P
 func commands(p job.Phase) string {
 	switch p {
 	case job.Created, job.Starting, job.Running, job.Draining, job.Suspending:
-		return "apply, drain, resnapshot, cancel, delete"
+		return "apply, drain, suspend, savepoint, resnapshot, cancel, delete"
 	case job.Failed, job.Suspended:
-		return "resume, apply, resnapshot, cancel, delete"
+		return "resume, restore, rewind, apply, resnapshot, cancel, delete"
 	case job.Finished, job.Cancelled:
 		return "submit, delete"
 	case job.Deleted:

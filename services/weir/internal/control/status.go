@@ -27,6 +27,8 @@ type Status struct {
 	Term   uint64     `json:"term"`
 	Reason job.Reason `json:"reason"`
 	Epoch  Epochs     `json:"epoch"`
+	// Guarantee is what was asked for and what holds.
+	Guarantee Guarantee `json:"guarantee"`
 	// Sources and Sinks are in the order of the spec.
 	Sources []Source `json:"sources"`
 	Sinks   []Sink   `json:"sinks"`
@@ -102,6 +104,7 @@ func (c *Client) Status(ctx context.Context, name string) (Status, error) {
 		return Status{}, err
 	}
 	s := status(h, j, reports, waiting, time.Now().UTC())
+	s.Guarantee = c.guarantee(ctx, h, j)
 	for i := range s.Sinks {
 		s.Sinks[i].Dead = dead[s.Sinks[i].Name]
 	}
