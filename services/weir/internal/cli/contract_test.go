@@ -38,6 +38,7 @@ func answers() map[string]reflect.Type {
 		"Checkup":     reflect.TypeFor[checkup](),
 		"Created":     reflect.TypeFor[created](),
 		"Discovery":   reflect.TypeFor[[]discovery](),
+		"Event":       reflect.TypeFor[job.Notice](),
 		"Explanation": reflect.TypeFor[explain.Explanation](),
 		"EpochList":   reflect.TypeFor[[]epochLine](),
 		"Grants":      reflect.TypeFor[[]grant](),

@@ -20,6 +20,7 @@ func jobCommand(s *settings) *cobra.Command {
 		cancelCommand(s), drainCommand(s), suspendCommand(s), resumeCommand(s), savepointCommand(s), restoreCommand(s), rewindCommand(s),
 		resnapshotCommand(s), deleteCommand(s),
 	)
+	c.AddCommand(eventsCommand(s))
 	return c
 }
 

@@ -1,0 +1,158 @@
+package bubble
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"weir.dev/weir/pkg/bus"
+	"weir.dev/weir/pkg/contract"
+	"weir.dev/weir/pkg/envelope"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/pkg/meshtest"
+	"weir.dev/weir/pkg/node"
+	"weir.dev/weir/pkg/plan"
+)
+
+// ⚑ Whatever happens to a job is on the event stream, in its order and in the form of its schema: every kind of the schema
+// is provoked here and read back.
+func TestEverythingThatHappensIsAnEvent(t *testing.T) {
+	inBubble(t, func(m *mesh) {
+		faults := meshtest.NewFaults(meshtest.FaultPlan{Seed: 1, DeclineAck: 1})
+		declined := func(n node.Mesh) node.Mesh {
+			n.Facts = faults.Facts(n.Facts)
+			return n
+		}
+		kill := m.coordinator("c1")
+		m.node("n1", declined, "source", "sink")
+		heard := m.listen()
+		m.submit(shop)
+		m.await("skipped epochs", func(h *job.Head) bool { return h.Skipped >= 3 })
+		faults.Stop()
+		h := m.await(committed(1))
+
+		// A lost attempt, and a word of it that comes late.
+		if err := m.conn.DeleteData(m.ctx, h.Job, h.Fence); err != nil {
+			t.Fatal(err)
+		}
+		zombie := job.InputFact{Fence: h.Fence, Subtask: plan.SubtaskID{Vertex: "gen"}}
+		m.await("a new attempt", func(n *job.Head) bool { return n.Fence > h.Fence && n.Phase == job.Running })
+		body, err := json.Marshal(zombie)
+		if err == nil {
+			err = m.conn.PutFact(m.ctx, bus.AckSubject(h.Job, h.Fence, string(envelope.Input), zombie.Subtask), nil, body)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		kill()
+		m.coordinator("c2")
+		m.await("the head of another leader", func(n *job.Head) bool { return n.Term > h.Term })
+		m.target.Refuse("gen.t1")
+		m.await("the failure", func(h *job.Head) bool { return h.Phase == job.Failed })
+		m.target.Refuse("")
+		m.ask(func(i job.Intent) job.Intent { return i.Resumed("r3", time.Now()) })
+		m.await(committed(uint64(h.Committed) + 1))
+		m.drain()
+		judgeEvents(t, heard(), m.spec.Name)
+	})
+}
+
+// listen records events as they come; the function that it returns ends it. In virtual time they cannot be read later: the
+// server's own clock of ages runs outside of the bubble, and takes away what is of the bubble's year.
+func (m *mesh) listen() (heard func() []bus.Entry) {
+	w := m.conn.WatchEvents(m.ctx, "*", time.Time{})
+	all := make(chan []bus.Entry, 1)
+	m.work.Go(func() {
+		var es []bus.Entry
+		for u := range w.Updates() {
+			if u.Kind == bus.Put {
+				es = append(es, u.Entry)
+			}
+		}
+		all <- es
+	})
+	return func() []bus.Entry {
+		<-time.After(time.Second) // the last of them is written behind the head that the test has waited for
+		w.Close()
+		return <-all
+	}
+}
+
+// judgeEvents holds events against the schema and against what has been done to the job.
+func judgeEvents(t *testing.T, all []bus.Entry, name string) {
+	t.Helper()
+	schemas, err := contract.Load(schemaDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := kindsOfEvents(t)
+	var phases []job.Phase
+	var last job.Notice
+	for _, e := range all {
+		if err := schemas.Validate("event", e.Value); err != nil {
+			t.Errorf("%s: %v\n%s", e.Key, err, e.Value)
+		}
+		var n job.Notice
+		if err := json.Unmarshal(e.Value, &n); err != nil {
+			t.Fatal(err)
+		}
+		if e.Key != bus.EventSubject(name, string(n.Kind)) || n.Job != name || n.Reason.Code == "" {
+			t.Errorf("%s holds %+v", e.Key, n)
+		}
+		if n.At.Before(last.At) || n.Term < last.Term {
+			t.Errorf("%+v comes behind %+v", n, last)
+		}
+		last = n
+		open = slices.DeleteFunc(open, func(k job.NoticeKind) bool { return k == n.Kind })
+		switch n.Kind {
+		case job.NoticeRecovery, job.NoticeState:
+			if len(phases) == 0 || phases[len(phases)-1] != n.Phase {
+				phases = append(phases, n.Phase)
+			}
+		case job.NoticeRefused:
+			if n.Reason.Code != string(fault.JobFenced) || n.Reason.Subtask == nil {
+				t.Errorf("refused without saying whom: %+v", n)
+			}
+		case job.NoticeSkipped, job.NoticeAlarm:
+			if n.Epoch == 0 || n.Reason.Text == "" {
+				t.Errorf("skipped without saying what and why: %+v", n)
+			}
+		case job.NoticeTakeover:
+		}
+	}
+	if len(open) > 0 {
+		t.Errorf("never on the bus: %v", open)
+	}
+	want := []job.Phase{
+		job.Created, job.Starting, job.Running, job.Starting, job.Running, job.Failed,
+		job.Starting, job.Running, job.Draining, job.Finished,
+	}
+	if !slices.Equal(phases, want) {
+		t.Errorf("phases %v, want %v", phases, want)
+	}
+}
+
+var schemaDir = filepath.Join("..", "..", "..", "..", "schemas")
+
+// kindsOfEvents lists the kinds that the schema names.
+func kindsOfEvents(t *testing.T) []job.NoticeKind {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(schemaDir, "event.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s struct {
+		Properties struct {
+			Kind struct{ Enum []job.NoticeKind }
+		}
+	}
+	if err := json.Unmarshal(b, &s); err != nil || len(s.Properties.Kind.Enum) == 0 {
+		t.Fatalf("kinds of the schema: %v, %v", s, err)
+	}
+	return s.Properties.Kind.Enum
+}
