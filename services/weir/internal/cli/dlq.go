@@ -53,7 +53,7 @@ func dlqShowCommand(s *settings) *cobra.Command {
 		Example: "  weir dlq show shop warehouse/public.orders/41.76",
 		Args:    cobra.ExactArgs(2),
 
-		ValidArgsFunction: s.jobNames,
+		ValidArgsFunction: s.jobThen(1, lettersOf),
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			l, err := c.Letter(ctx, args[0], args[1])
 			if err != nil {
@@ -98,7 +98,7 @@ func dlqReplayCommand(s *settings) *cobra.Command {
 		Example: "  weir dlq replay shop warehouse/public.orders/41.76\n  weir dlq replay shop --all",
 		Args:    cobra.MinimumNArgs(1),
 
-		ValidArgsFunction: s.jobNames,
+		ValidArgsFunction: s.jobThen(0, lettersOf),
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			ids, err := k.ids("weir dlq replay", args)
 			if err != nil {
@@ -134,7 +134,7 @@ func dlqDiscardCommand(s *settings) *cobra.Command {
 		Example: "  weir dlq discard shop warehouse/public.orders/41.76 --yes\n  weir dlq discard shop --all --yes",
 		Args:    cobra.MinimumNArgs(1),
 
-		ValidArgsFunction: s.jobNames,
+		ValidArgsFunction: s.jobThen(0, lettersOf),
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			ids, err := k.ids("weir dlq discard", args)
 			if err != nil {

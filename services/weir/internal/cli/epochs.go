@@ -97,7 +97,7 @@ func epochsShowCommand(s *settings) *cobra.Command {
 		Example: "  weir epochs show shop\n  weir epochs show shop 41 --json",
 		Args:    cobra.RangeArgs(1, 2),
 
-		ValidArgsFunction: s.jobNames,
+		ValidArgsFunction: s.jobThen(1, epochsOf),
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			h, err := c.Head(ctx, args[0])
 			if err != nil {

@@ -31,7 +31,7 @@ func resnapshotCommand(s *settings) *cobra.Command {
 		Example: "  weir job resnapshot shop public.orders\n  weir job resnapshot shop",
 		Args:    cobra.MinimumNArgs(1),
 
-		ValidArgsFunction: s.jobNames,
+		ValidArgsFunction: s.jobThen(0, tablesOf),
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
 			return s.showAsked(c.Resnapshot(ctx, args[0], args[1:]))
 		}),
