@@ -68,7 +68,7 @@ func (c *Conn) EnsureBase(ctx context.Context, cfg BaseConfig) error {
 	} {
 		sc.Replicas = replicas
 		sc.AllowDirect = true
-		sc.Metadata = map[string]string{"weir": "base"}
+		sc.Metadata = map[string]string{metaRole: roleBase}
 		if err := c.ensureStream(ctx, sc); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (c *Conn) EnsureBase(ctx context.Context, cfg BaseConfig) error {
 		},
 	} {
 		kc.Replicas = replicas
-		kc.Metadata = map[string]string{"weir": "base"}
+		kc.Metadata = map[string]string{metaRole: roleBase}
 		if err := c.ensureBucket(ctx, kc); err != nil {
 			return fmt.Errorf("ensure bucket %s: %w", kc.Bucket, c.assetError(err, "KV_"+kc.Bucket))
 		}

@@ -23,16 +23,11 @@ type DataConfig struct {
 	MaxBytes int64
 	// Replicas is 1 unless a job asks for more; rows are read again from the source after a loss.
 	Replicas int
-	// Metadata is shown by `nats stream info`, for example the plan's fingerprint. Optional.
+	// Life is the job's, for people with `nats stream info`. Optional.
+	Life string
+	// Metadata is shown beside what the stream says of itself, for example the plan's fingerprint. Optional.
 	Metadata map[string]string
 }
-
-// Metadata keys of data streams and consumers.
-const (
-	metaJob    = "weir.job"
-	metaFence  = "weir.fence"
-	metaVertex = "weir.vertex"
-)
 
 // CreateData makes the data stream of an attempt: a work queue in memory that refuses what does not fit, as a whole and
 // per channel. It is create-only in effect: when the stream exists with the same configuration this is success.
@@ -40,9 +35,12 @@ func (c *Conn) CreateData(ctx context.Context, cfg DataConfig) error {
 	name := DataStream(cfg.Job, cfg.Fence)
 	meta := maps.Clone(cfg.Metadata)
 	if meta == nil {
-		meta = make(map[string]string, 2)
+		meta = make(map[string]string, 4)
 	}
-	meta[metaJob], meta[metaFence] = cfg.Job, cfg.Fence.String()
+	meta[metaRole], meta[metaJob], meta[metaFence] = roleData, cfg.Job, cfg.Fence.String()
+	if cfg.Life != "" {
+		meta[metaLife] = cfg.Life
+	}
 	sc := jetstream.StreamConfig{
 		Name: name, Subjects: []string{DataAll(cfg.Job, cfg.Fence)},
 		Description: "Weir: rows of job " + cfg.Job + ", attempt " + cfg.Fence.String(),

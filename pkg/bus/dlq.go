@@ -39,7 +39,7 @@ func (c *Conn) EnsureDLQ(ctx context.Context, job string, maxBytes int64) error 
 		Name: DLQStream(job), Subjects: []string{subject("weir.dlq", EscapeToken(job), ">")},
 		Description: "Weir: rows of job " + job + " that can never apply",
 		Storage:     jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxBytes: maxBytes, MaxMsgsPerSubject: 1,
-		Replicas: max(state.Config.Replicas, 1), AllowDirect: true, Metadata: map[string]string{metaJob: job},
+		Replicas: max(state.Config.Replicas, 1), AllowDirect: true, Metadata: map[string]string{metaRole: roleLetters, metaJob: job},
 	})
 }
 

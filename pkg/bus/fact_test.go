@@ -115,7 +115,7 @@ func TestPing(t *testing.T) {
 		t.Errorf("no responders after %s, want at once", took)
 	}
 	node := connect(t, s)
-	if err := node.ServePing("n1", "0.1.0", map[string]string{"incarnation": "x"}); err != nil {
+	if err := node.ServePing("n1", bus.Discovery{Service: "sink", Version: "0.1.0"}); err != nil {
 		t.Fatal(err)
 	}
 	waitUntil(t, func() bool { return c.Ping(t.Context(), "n1") == nil })

@@ -216,6 +216,9 @@ func EventFilter(job string) string {
 // PingSubject is the liveness endpoint of a node.
 func PingSubject(node string) string { return subject("weir.ping", EscapeToken(node)) }
 
+// ServiceName is under which a service is listed by `nats micro ls`: "weir-<service>".
+func ServiceName(service string) string { return "weir-" + EscapeToken(service) }
+
 // EdgeStream is the ingress log of one edge source: "WEIR_EDGE_<job>_<source>".
 func EdgeStream(job, source string) string {
 	return "WEIR_EDGE_" + EscapeToken(job) + "_" + EscapeToken(source)

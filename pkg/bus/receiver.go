@@ -104,9 +104,7 @@ func (c *Conn) openReceiver(ctx context.Context, cfg ReceiverConfig) (*Receiver,
 		MaxAckPending: -1,
 		MaxDeliver:    -1,
 		MemoryStorage: true,
-		Metadata: map[string]string{
-			metaJob: cfg.Job, metaFence: cfg.Fence.String(), metaVertex: string(cfg.Subtask.Vertex),
-		},
+		Metadata:      cfg.metadata(info.Config.Metadata[metaLife]),
 	})
 	if err != nil {
 		return nil, gone(c.denied.explain(foreign(err), "$JS.API.CONSUMER.CREATE."+stream+"."+name+"."+filter))
@@ -124,6 +122,18 @@ func (c *Conn) openReceiver(ctx context.Context, cfg ReceiverConfig) (*Receiver,
 		l: l, pull: pull, release: release, cfg: cfg, stream: stream, created: info.Created,
 		consumed: cons.CachedInfo().Delivered.Consumer,
 	}, nil
+}
+
+// metadata explains the consumer; the life is that of its stream, when it says one.
+func (c ReceiverConfig) metadata(life string) map[string]string {
+	m := map[string]string{
+		metaRole: roleInput, metaJob: c.Job, metaFence: c.Fence.String(), metaVertex: string(c.Subtask.Vertex),
+		metaSubtask: c.Subtask.String(),
+	}
+	if life != "" {
+		m[metaLife] = life
+	}
+	return m
 }
 
 // Next returns the next message and blocks until there is one.

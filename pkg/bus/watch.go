@@ -210,6 +210,7 @@ func (c *Conn) createWatcher(ctx context.Context, spec watchSpec, name string) (
 		Name: name, Description: "Weir: watch of " + c.opts.Name, FilterSubject: spec.filter,
 		AckPolicy: jetstream.AckNonePolicy, MaxDeliver: 1, MemoryStorage: true, Replicas: 1,
 		InactiveThreshold: watchIdle, HeadersOnly: spec.headersOnly,
+		Metadata: map[string]string{metaRole: roleWatch, metaClient: c.opts.Name},
 	}
 	switch {
 	case spec.lastOnly:

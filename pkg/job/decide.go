@@ -269,7 +269,7 @@ func (s *State) start(m Moment) []Effect {
 		if err != nil {
 			return s.fail(m, s.draft(), faultReason(fault.Of(err)))
 		}
-		return s.ask(OpResetStreams, m.At, ResetStreams{Fence: h.Fence, Window: w, Letters: s.Spec.Letters})
+		return s.ask(OpResetStreams, m.At, ResetStreams{Fence: h.Fence, Life: h.Life, Window: w, Letters: s.Spec.Letters})
 	}
 	if a.Stored == nil {
 		return s.place(m)

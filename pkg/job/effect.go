@@ -49,7 +49,9 @@ type ReadSpec struct{ Digest string }
 // ResetStreams deletes every data stream of the job with a lower fence, then creates this one. Answered by
 // [StreamsReset] or [EffectFailed].
 type ResetStreams struct {
-	Fence  fence.Token
+	Fence fence.Token
+	// Life is written on the stream, for people.
+	Life   string
 	Window plan.Window
 	// Letters asks for the stream of dead letters too, which outlives attempts and lives.
 	Letters bool

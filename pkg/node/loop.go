@@ -28,7 +28,9 @@ type node struct {
 	// metrics and health belong to the process and outlive the session.
 	metrics *metrics
 	health  *condition
-	jobs    map[string]*seat
+	// show is what the process tells of itself; it outlives the session too.
+	show *show
+	jobs map[string]*seat
 	// posts brings results of work beside the loop back into it.
 	posts chan func()
 	// work is everything beside the loop.
@@ -57,6 +59,7 @@ func (n *node) run(ctx context.Context) {
 	tick := time.NewTicker(rereadEvery)
 	defer tick.Stop()
 	n.reread(ctx)
+	n.look()
 	n.cfg.Ready()
 	for {
 		select {
@@ -68,6 +71,7 @@ func (n *node) run(ctx context.Context) {
 		case <-tick.C:
 			n.reread(ctx)
 			n.publish(ctx)
+			n.look()
 			n.health.wait(n.stuck())
 		case <-back:
 			n.log.InfoContext(ctx, "connection is back: heads are read and facts told again")

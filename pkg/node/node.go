@@ -107,11 +107,12 @@ func Run(ctx context.Context, conn *bus.Conn, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if err := conn.ServePing(cfg.Node, semver(cfg.Version), map[string]string{"node": cfg.Node}); err != nil {
+	var seen show
+	if err := conn.ServePing(cfg.Node, cfg.discovery(&seen)); err != nil {
 		return err
 	}
 	for {
-		err := session(ctx, conn, reg, cfg, m, health)
+		err := session(ctx, conn, reg, cfg, m, health, &seen)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -149,7 +150,7 @@ func openRegistry(ctx context.Context, conn *bus.Conn, ttl time.Duration, log *s
 
 // session is the life of one incarnation: from taking the lease to losing it.
 func session(
-	ctx context.Context, conn *bus.Conn, reg *registry.Registry, cfg Config, m *metrics, health *condition,
+	ctx context.Context, conn *bus.Conn, reg *registry.Registry, cfg Config, m *metrics, health *condition, seen *show,
 ) error {
 	log := cfg.Logger
 	me := job.NodeLease{
@@ -171,8 +172,9 @@ func session(
 		keep(held, lease, health, cancel, log)
 	}()
 	n := newNode(cfg, me, cfg.Between(meshOn(conn, reg)), conn, log)
-	n.metrics, n.health = m, health
+	n.metrics, n.health, n.show = m, health, seen
 	n.run(held)
+	seen.at.Store(&hosted{})
 	err = context.Cause(held)
 	cancel(err)
 	<-kept

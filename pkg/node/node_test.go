@@ -10,17 +10,6 @@ import (
 
 // The flows of a node are in the suite of the assembled mesh, services/weir/internal/bubble.
 
-func TestVersionForMicroServices(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"": "0.0.0", "dev": "0.0.0", "v1.2.3": "1.2.3", "1.2.3-4-gabc": "1.2.3-4-gabc", "1.2": "0.0.0",
-	} {
-		if got := semver(in); got != want {
-			t.Errorf("semver(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
 func TestCapabilitiesAreOrdered(t *testing.T) {
 	t.Parallel()
 	c := Config{

@@ -44,6 +44,9 @@ func Run(ctx context.Context, env app.Env, cfg Config) error {
 	if c.reg, err = registry.Open(ctx, conn, cfg.Lease.Std()); err != nil {
 		return err
 	}
+	if err := conn.ServePing(env.Node, c.discovery(env.HTTP)); err != nil {
+		return err
+	}
 	defer env.Health.Ready(env.Service+" leader", func() error { return c.view.check(time.Now(), 3*cfg.Lease.Std()) })()
 	defer conn.OnReconnect(func() { c.reconnected(ctx) })()
 	if env.Ready != nil {

@@ -57,7 +57,7 @@ func newActor(t testing.TB, conn *bus.Conn, reg *registry.Registry, name, incarn
 // run plays until ctx ends; the lease is then left to expire, as a killed process would. The caller closes conn, and so
 // ends the liveness endpoint.
 func (a *actor) run(ctx context.Context) {
-	if err := a.conn.ServePing(a.lease.Node, "0.0.1", nil); err != nil {
+	if err := a.conn.ServePing(a.lease.Node, bus.Discovery{Service: "actor", Version: "0.0.1"}); err != nil {
 		a.t.Errorf("serve ping: %v", err)
 		return
 	}

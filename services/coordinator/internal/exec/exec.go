@@ -145,7 +145,7 @@ func (x *Executor) resetStreams(ctx context.Context, name string, e job.ResetStr
 		}
 	}
 	return x.conn.CreateData(ctx, bus.DataConfig{
-		Job: name, Fence: e.Fence, MaxMsgsPerSubject: int64(e.Window.Messages) + barrierReserve, Replicas: 1,
+		Job: name, Fence: e.Fence, Life: e.Life, MaxMsgsPerSubject: int64(e.Window.Messages) + barrierReserve, Replicas: 1,
 	})
 }
 
