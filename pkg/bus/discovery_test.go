@@ -90,6 +90,10 @@ func TestDiscovery(t *testing.T) {
 		t.Errorf("%d services answer", len(all))
 	}
 	state = "running"
+	found, err := c.Discover(t.Context())
+	if err != nil || len(found) != 3 || found[1].Metadata["node"] != "n1" || string(found[1].Now) != `{"state":"running"}` {
+		t.Errorf("discovered %+v, %v", found, err)
+	}
 	for _, st := range discovered[micro.Stats](t, s, micro.StatsVerb, "weir-sink") {
 		if data := string(st.Endpoints[0].Data); (st.Metadata["node"] == "n1") != (data == `{"state":"running"}`) {
 			t.Errorf("%s says %q", st.Metadata["node"], data)

@@ -216,8 +216,11 @@ func EventFilter(job string) string {
 // PingSubject is the liveness endpoint of a node.
 func PingSubject(node string) string { return subject("weir.ping", EscapeToken(node)) }
 
+// servicePrefix tells Weir's services from others of the account.
+const servicePrefix = "weir-"
+
 // ServiceName is under which a service is listed by `nats micro ls`: "weir-<service>".
-func ServiceName(service string) string { return "weir-" + EscapeToken(service) }
+func ServiceName(service string) string { return servicePrefix + EscapeToken(service) }
 
 // EdgeStream is the ingress log of one edge source: "WEIR_EDGE_<job>_<source>".
 func EdgeStream(job, source string) string {
@@ -286,9 +289,12 @@ func StateSubject(life string, f fence.Token, e epoch.ID, subtask plan.SubtaskID
 	return subject(StateEpochPrefix(life, f, e), EscapeToken(subtask.String()), strconv.Itoa(n))
 }
 
+// StatePrefix names all state objects.
+const StatePrefix = "weir.state"
+
 // StateLifePrefix, StateAttemptPrefix and StateEpochPrefix name all objects of a life, an attempt, an epoch of it, for
 // listing and purging.
-func StateLifePrefix(life string) string { return subject("weir.state", EscapeToken(life)) }
+func StateLifePrefix(life string) string { return subject(StatePrefix, EscapeToken(life)) }
 
 // StateAttemptPrefix: see [StateLifePrefix].
 func StateAttemptPrefix(life string, f fence.Token) string {

@@ -16,6 +16,7 @@ const (
 	OK      Status = "ok"
 	Warning Status = "warning" // the job starts; a person should know
 	Error   Status = "error"   // the job does not start, or its copy fails
+	Unknown Status = "unknown" // it cannot be seen from here; the remedy says how to see it
 )
 
 // Finding is the outcome of one check.
@@ -35,7 +36,7 @@ type Finding struct {
 	Remedy *Remedy    `json:"remedy,omitempty"`
 }
 
-// Remedy is what mends a finding: at least one of SQL, Spec and Advice is set. With several, SQL and Spec belong
+// Remedy is what mends a finding: at least one of SQL, Commands, Spec and Advice is set. With several, SQL and Spec belong
 // together and Advice tells another way.
 type Remedy struct {
 	// SQL are statements in order, each with its semicolon, for a superuser or the owner of what they change.
@@ -44,6 +45,8 @@ type Remedy struct {
 	Database string `json:"database,omitempty"`
 	// Restart says that the server has to be started again behind SQL.
 	Restart bool `json:"restart,omitempty"`
+	// Commands are lines for a shell, in order; those of the NATS CLI for a user with the rights of an administrator.
+	Commands []string `json:"commands,omitempty"`
 	// Spec is a line of the job spec, as path: value.
 	Spec   string `json:"spec,omitempty"`
 	Advice string `json:"advice,omitempty"`
@@ -88,8 +91,8 @@ func Groups(all []Finding) []string {
 var (
 	errUnnamed  = errors.New("group or check has no name")
 	errNothing  = errors.New("nothing is said to be found")
-	errNoRemedy = errors.New("a finding that is not ok has neither statement nor advice")
-	errBlank    = errors.New("a statement has a name that nobody filled in or does not end with a semicolon")
+	errNoRemedy = errors.New("a finding that is not ok has neither statement, command nor advice")
+	errBlank    = errors.New("a statement or command has a name that nobody filled in, or a statement no semicolon")
 )
 
 // Validate reports a finding that does not keep the promises of this package.
@@ -101,13 +104,16 @@ func (f *Finding) Validate() error {
 		return errNothing
 	case f.Status == OK:
 		return nil
-	case f.Remedy == nil || (len(f.Remedy.SQL) == 0 && f.Remedy.Spec == "" && f.Remedy.Advice == ""):
+	case f.Remedy == nil || len(f.Remedy.SQL)+len(f.Remedy.Commands) == 0 && f.Remedy.Spec == "" && f.Remedy.Advice == "":
 		return errNoRemedy
 	}
 	for _, s := range f.Remedy.SQL {
 		if !strings.HasSuffix(s, ";") || strings.ContainsAny(s, "<>") {
 			return errBlank
 		}
+	}
+	if slices.ContainsFunc(f.Remedy.Commands, func(c string) bool { return c == "" || strings.Contains(c, "<") }) {
+		return errBlank
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ type checkup struct {
 	Job      string              `json:"job"`
 	Errors   int                 `json:"errors"`
 	Warnings int                 `json:"warnings"`
+	Unknown  int                 `json:"unknown,omitempty"`
 	Findings []preflight.Finding `json:"findings"`
 }
 
@@ -43,25 +44,23 @@ type grant struct {
 
 func doctorCommand(s *settings) *cobra.Command {
 	var fix bool
+	var monitor string
 	c := &cobra.Command{
-		Use:   "doctor FILE",
-		Short: "Check sources and sinks of a job before it starts; each finding with the statement that mends it",
+		Use:   "doctor [FILE]",
+		Short: "Check NATS, and sources and sinks of a job before it starts; each finding with what mends it",
 		Long: "Look at the servers and tables of a job spec as the start of the job would, and change nothing. A mesh, when one " +
-			"is found, is asked which slots and publications are still needed.\n" +
+			"is found, is asked which slots and publications are still needed, and its NATS server is looked at too. Without a " +
+			"file only NATS is looked at.\n" +
 			"With --fix print SQL that gives each role the least it needs; nothing is run.\n" +
 			"Exit code 0 when there are no errors, 2 for a bad spec, 3 when something keeps the job from starting.",
-		Example: "  weir doctor shop.yaml\n  weir doctor shop.yaml --fix > grants.sql",
+		Example: "  weir doctor shop.yaml\n  weir doctor shop.yaml --fix > grants.sql\n  weir doctor --nats-monitor http://127.0.0.1:8222",
 		GroupID: "jobs",
-		Args:    cobra.ExactArgs(1),
+		Args:    cobra.MaximumNArgs(1),
 
 		ValidArgsFunction: specFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			j, err := readSpec(args[0])
-			if err != nil {
-				return err
-			}
-			d := doctor{job: j, resolve: config.OS().Resolve}
-			if err := s.examine(cmd.Context(), &d); err != nil {
+			d := doctor{resolve: config.OS().Resolve}
+			if err := s.diagnose(cmd.Context(), &d, args, fix, monitor); err != nil {
 				return err
 			}
 			if fix {
@@ -71,12 +70,32 @@ func doctorCommand(s *settings) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&fix, "fix", false, "print the SQL of all rights that the roles need; run nothing")
+	c.Flags().StringVar(&monitor, "nats-monitor", "", "monitoring address of the NATS server (http_port): it tells what no client can see")
 	return c
 }
 
-// doctor collects what is found about a job.
+// diagnose looks at what was asked for.
+func (s *settings) diagnose(ctx context.Context, d *doctor, args []string, fix bool, monitor string) error {
+	if len(args) == 0 {
+		if fix {
+			return fault.New(fault.CLIUsage, "--fix", "rights are those of the roles of a job: name its file", "command", "weir doctor")
+		}
+		return d.nats(ctx, s, monitor)
+	}
+	var err error
+	if d.job, err = readSpec(args[0]); err != nil {
+		return err
+	}
+	d.mesh(ctx, s)
+	if err := d.nats(ctx, s, monitor); err != nil {
+		return err
+	}
+	return d.examine(ctx)
+}
+
+// doctor collects what is found about NATS and a job.
 type doctor struct {
-	job     *spec.Job
+	job     *spec.Job // nil when only NATS is looked at
 	resolve func(string) (string, error)
 
 	lives    []cdcpostgres.Life
@@ -86,8 +105,7 @@ type doctor struct {
 	schemas  map[string][]*rows.Schema // by source
 }
 
-func (s *settings) examine(ctx context.Context, d *doctor) error {
-	d.mesh(ctx, s)
+func (d *doctor) examine(ctx context.Context) error {
 	d.schemas = make(map[string][]*rows.Schema)
 	for _, src := range d.job.Sources {
 		if err := d.source(ctx, src); err != nil {
@@ -213,8 +231,12 @@ var failed = exited(fault.ExitEnvironment)
 
 func (s *settings) showCheckup(d *doctor) error {
 	c := checkup{
-		Job: d.job.Name, Findings: d.findings,
-		Errors: preflight.Count(d.findings, preflight.Error), Warnings: preflight.Count(d.findings, preflight.Warning),
+		Findings: d.findings,
+		Errors:   preflight.Count(d.findings, preflight.Error), Warnings: preflight.Count(d.findings, preflight.Warning),
+		Unknown: preflight.Count(d.findings, preflight.Unknown),
+	}
+	if d.job != nil {
+		c.Job = d.job.Name
 	}
 	err := s.out().show("Checkup", c, func(w io.Writer) { showFindings(w, c) })
 	if c.Errors > 0 {
@@ -233,7 +255,15 @@ func showFindings(w io.Writer, c checkup) {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "job %s: %s, %s\n", c.Job, number(c.Errors, "error"), number(c.Warnings, "warning"))
+	what := "NATS"
+	if c.Job != "" {
+		what = "job " + c.Job
+	}
+	fmt.Fprintf(w, "%s: %s, %s", what, number(c.Errors, "error"), number(c.Warnings, "warning"))
+	if c.Unknown > 0 {
+		fmt.Fprintf(w, ", %d unknown", c.Unknown)
+	}
+	fmt.Fprintln(w)
 }
 
 func number(n int, what string) string {
@@ -273,6 +303,9 @@ func showFinding(w io.Writer, f *preflight.Finding) {
 	for _, statement := range r.SQL {
 		line(where, statement)
 		where = ""
+	}
+	for i, c := range r.Commands {
+		line([]string{"run", ""}[min(i, 1)], c)
 	}
 	if r.Restart {
 		line("then", "restart the server")
