@@ -34,6 +34,7 @@ func answers() map[string]reflect.Type {
 		"Answer":      reflect.TypeFor[control.Asked](),
 		"Application": reflect.TypeFor[control.Application](),
 		"Audit":       reflect.TypeFor[control.Audit](),
+		"Bundle":      reflect.TypeFor[bundled](),
 		"BusCommands": reflect.TypeFor[[]hint](),
 		"Checkup":     reflect.TypeFor[checkup](),
 		"Created":     reflect.TypeFor[created](),

@@ -23,6 +23,13 @@ type version struct {
 	Manifest int    `json:"manifest"`
 }
 
+func versionNow() version {
+	return version{
+		Version: app.Version(), Go: runtime.Version(), Spec: spec.APIVersion,
+		Envelope: envelope.Version, Head: job.HeadVersion, Manifest: epoch.ManifestVersion,
+	}
+}
+
 func versionCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
@@ -30,10 +37,7 @@ func versionCommand(s *settings) *cobra.Command {
 		Example: "  weir version --json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v := version{
-				Version: app.Version(), Go: runtime.Version(), Spec: spec.APIVersion,
-				Envelope: envelope.Version, Head: job.HeadVersion, Manifest: epoch.ManifestVersion,
-			}
+			v := versionNow()
 			return s.out().show("Version", v, func(w io.Writer) {
 				fmt.Fprintf(w, "weir %s (%s)\n", v.Version, v.Go)
 				fmt.Fprintf(w, "formats: spec %s, envelope %d, head %d, manifest %d\n", v.Spec, v.Envelope, v.Head, v.Manifest)
