@@ -88,9 +88,10 @@ mod-check: ## fail when a go.mod is not tidy
 setup: ## install what demo and unit tests need (PostgreSQL), or say how
 	@scripts/setup.sh
 
-servers: setup ## install the other servers of the integration tests (MySQL, MariaDB, PostgreSQL 18)
+servers: setup ## install what the integration tests need besides (MySQL, MariaDB, PostgreSQL 18, the NATS CLI)
 	@scripts/setup-mysql.sh
 	@scripts/setup-postgres18.sh >/dev/null
+	@scripts/tools.sh nats >/dev/null
 
 ci: setup mod-check gen-check vet lint test ## everything, as CI runs it
 

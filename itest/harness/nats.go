@@ -15,45 +15,48 @@ type NATS struct {
 
 	// URL for clients; the same over all restarts.
 	URL string
+	// Monitor is the URL of its monitoring address.
+	Monitor string
 }
 
 // StartNATS runs a server until the test ends.
 func StartNATS(tb testing.TB) *NATS {
 	tb.Helper()
-	cfg, url, err := natsProcess(tb.Context(), tb.TempDir())
+	cfg, n, err := natsProcess(tb.Context(), tb.TempDir())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &NATS{Process: StartProcess(tb, cfg), URL: url}
+	n.Process = StartProcess(tb, cfg)
+	return n
 }
 
 // RunNATS is StartNATS for programs. Store and log lie in dir, which must
 // exist; the caller calls Kill or Stop.
 func RunNATS(ctx context.Context, dir string) (*NATS, error) {
-	cfg, url, err := natsProcess(ctx, dir)
+	cfg, n, err := natsProcess(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	p, err := RunProcess(ctx, cfg)
-	if err != nil {
+	if n.Process, err = RunProcess(ctx, cfg); err != nil {
 		return nil, err
 	}
-	return &NATS{Process: p, URL: url}, nil
+	return n, nil
 }
 
-func natsProcess(ctx context.Context, dir string) (ProcessConfig, string, error) {
+func natsProcess(ctx context.Context, dir string) (ProcessConfig, *NATS, error) {
 	bin, err := Build(ctx, "weir.dev/weir/itest/cmd/natsd")
 	if err != nil {
-		return ProcessConfig{}, "", err
+		return ProcessConfig{}, nil, err
 	}
 	port, err := FreePort(ctx)
 	if err != nil {
-		return ProcessConfig{}, "", err
+		return ProcessConfig{}, nil, err
 	}
 	monitor, err := FreePort(ctx)
 	if err != nil {
-		return ProcessConfig{}, "", err
+		return ProcessConfig{}, nil, err
 	}
+	n := &NATS{URL: fmt.Sprintf("nats://127.0.0.1:%d", port), Monitor: fmt.Sprintf("http://127.0.0.1:%d", monitor)}
 	return ProcessConfig{
 		Name: "natsd",
 		Path: bin,
@@ -62,6 +65,6 @@ func natsProcess(ctx context.Context, dir string) (ProcessConfig, string, error)
 			"-store", filepath.Join(dir, "jetstream"),
 		},
 		Dir:   dir,
-		Ready: HTTPReady(fmt.Sprintf("http://127.0.0.1:%d/healthz", monitor)),
-	}, fmt.Sprintf("nats://127.0.0.1:%d", port), nil
+		Ready: HTTPReady(n.Monitor + "/healthz"),
+	}, n, nil
 }
