@@ -187,6 +187,7 @@ func steady(s string) string {
 		{`\d+ of \d+ are used`, "N of M are used"},
 		{`no slot keeps any log|slot \S+ keeps the most, \d+ \S+`, "KEPT"},
 		{`no standby reads a slot of this server`, "no standby"},
+		{`(?ms)^nats\n.*?\n\n`, ""}, // of the NATS server: see itest/inspect
 	} {
 		s = regexp.MustCompile(r[0]).ReplaceAllString(s, r[1])
 	}
