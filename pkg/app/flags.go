@@ -17,6 +17,7 @@ type command struct {
 	config  string            // path of the settings file
 	set     map[string]string // setting path -> value, from flags
 	version bool
+	health  bool // health
 	print   bool // config print
 	env     bool // config print --env
 }
@@ -49,7 +50,7 @@ func parseArgs(name string, args []string, stderr io.Writer) (command, error) {
 		})
 	}
 	usage := func() {
-		_, _ = fmt.Fprintf(stderr, "Usage: %s [flags]\n       %s [flags] config print [--env]\n\nFlags:\n", name, name)
+		_, _ = fmt.Fprintf(stderr, "Usage: %s [flags]\n       %s [flags] config print [--env]\n       %s [flags] health\n\nFlags:\n", name, name, name)
 		fs.SetOutput(stderr)
 		fs.PrintDefaults()
 		_, _ = fmt.Fprintf(stderr, "\nEvery setting has a variable, such as %s; flags win over variables, variables over the file.\n",
@@ -64,6 +65,8 @@ func parseArgs(name string, args []string, stderr io.Writer) (command, error) {
 	}
 	switch rest := fs.Args(); {
 	case len(rest) == 0:
+	case slices.Equal(rest, []string{"health"}):
+		c.health = true
 	case slices.Equal(rest, []string{"config", "print"}):
 		c.print = true
 	case slices.Equal(rest, []string{"config", "print", "--env"}):

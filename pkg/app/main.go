@@ -62,6 +62,9 @@ func Execute[C any](p Process, name string, cfg C, run Run[C]) int {
 		p.print(cmd, name, &settings, &cfg)
 		return fault.ExitOK
 	}
+	if cmd.health {
+		return p.health(settings.HTTP)
+	}
 	if settings.Node == "" {
 		settings.Node = NewNode()
 	}

@@ -9,6 +9,7 @@ const (
 	AppDirLocked    Code = "WEIR-APP-005" // the data directory is in use by another process
 	AppDirUnusable  Code = "WEIR-APP-006" // the data directory cannot be used
 	AppListenFailed Code = "WEIR-APP-007" // cannot listen on the address
+	AppNotReady     Code = "WEIR-APP-008" // the process is not ready
 )
 
 func appCodes() []Entry {
@@ -47,6 +48,11 @@ func appCodes() []Entry {
 			Code: AppListenFailed, Name: "LISTEN_FAILED", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "cannot listen on the address",
 			Remedy: "Give an address of this host that the user may use with <flag>, such as 127.0.0.1:8422.",
+		},
+		{
+			Code: AppNotReady, Name: "NOT_READY", Class: Transient, Exit: ExitInternal,
+			Title:  "the process is not ready",
+			Remedy: "Look at the checks that failed, and at the log of the process; `health` asks the address of http, which has to be set for both.",
 		},
 	}
 }
