@@ -25,7 +25,7 @@ FUZZTIME ?= 10s
 # Where the demo copies from: postgres, mysql or mariadb.
 DEMO    ?= postgres
 
-.PHONY: help build install demo test race bubble flows fuzz bench bench-snapshot microbench lint fmt vet gen gen-check mod-check setup servers ci clean
+.PHONY: help build install images demo test race bubble flows fuzz bench bench-snapshot microbench lint fmt vet gen gen-check mod-check setup servers ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ build: ## build every program into bin/ (default)
 install: build ## install the programs into $(PREFIX)/bin
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 0755 bin/* $(DESTDIR)$(PREFIX)/bin/
+
+images: ## programs for images built on this machine, into dist/ (see the Dockerfile)
+	@scripts/images.sh
 
 demo: $(if $(filter postgres,$(DEMO)),setup,servers) build ## into PostgreSQL, exactly once, with a kill -9 in the middle (DEMO=mysql, mariadb: from there)
 	go run weir.dev/weir/itest/cmd/demo -weir bin/weir -from $(DEMO) $(ARGS)
@@ -95,5 +98,5 @@ servers: setup ## install what the integration tests need besides (MySQL, MariaD
 
 ci: setup mod-check gen-check vet lint test ## everything, as CI runs it
 
-clean: ## remove bin/
-	rm -rf bin
+clean: ## remove bin/ and dist/
+	rm -rf bin dist
