@@ -4,8 +4,9 @@
 #
 #   scripts/docker-engine.sh DIR [FOLDER..]
 #
-# It serves DIR/docker.sock. Containers can mount what lies in DIR and in the FOLDERs. Whatever ends this process ends the
-# engine and all containers; images are kept in the user's cache folder for the next time.
+# It serves DIR/docker.sock. Containers can mount what lies in DIR and in the FOLDERs. What ends this process (SIGKILL; it
+# heeds no other signal but those of a terminal) ends the engine and all containers, and so does the end of the engine
+# itself. Images are kept in the user's cache folder for the next time.
 set -euo pipefail
 
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/weir/servers"

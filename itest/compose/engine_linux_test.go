@@ -36,7 +36,7 @@ type engine struct {
 func startEngine(t *testing.T, root string) *engine {
 	t.Helper()
 	// The path of a socket has 107 bytes at most, and the folder of a test may have a long name.
-	dir, err := os.MkdirTemp("", "weir-compose-")
+	dir, err := os.MkdirTemp("", "weir-compose-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func (e *engine) stop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, child := range strings.Fields(string(children)) {
+	for child := range strings.FieldsSeq(string(children)) {
 		pid, err := strconv.Atoi(child)
 		if err != nil {
 			return err
