@@ -33,11 +33,11 @@ func (w *world) act(i int, h *Head, a Action) {
 	p := &w.procs[i]
 	switch a := a.(type) {
 	case Stop:
-		p.held = Held{Releasing: p.held.Releasing}
+		p.held, p.hosts = Held{Releasing: p.held.Releasing}, nil
 	case ReadPlan:
 		p.held.Fence, p.held.Plan = h.Fence, w.plans[a.Ref.Key]
 	case Start:
-		p.held.Started = true
+		p.held.Started, p.hosts = true, a.Subtasks
 		p.rows, p.barriers, p.staged, p.position = 0, 0, nil, 0
 		if a.Restore != nil {
 			p.restored, p.passed = a.Restore.Epoch, a.Restore.Epoch
@@ -70,8 +70,8 @@ func (w *world) act(i int, h *Head, a Action) {
 		}
 	case CommitUpTo:
 		p.held.Durable = a.Durable.Epoch
-		if i == 1 {
-			p.staged = slices.DeleteFunc(p.staged, func(s stagedP) bool { return s.Epoch <= a.Durable.Epoch })
+		p.staged = slices.DeleteFunc(p.staged, func(s stagedP) bool { return s.Epoch <= a.Durable.Epoch })
+		if slices.Contains(p.hosts, idCommit) {
 			w.commit(a)
 		}
 	case Confirm:
@@ -106,10 +106,13 @@ func (w *world) inject(p *proc, a Barrier) {
 func (w *world) receive(decline bool) {
 	x := w.channel[0]
 	w.channel = w.channel[1:]
-	p := &w.procs[1]
-	if x.fence != p.held.Fence || !p.held.Started {
+	at := slices.IndexFunc(w.procs[:], func(p proc) bool {
+		return !p.dead && p.held.Fence == x.fence && slices.Contains(p.hosts, idWriter)
+	})
+	if at < 0 {
 		return
 	}
+	p := &w.procs[at]
 	if x.to > x.from {
 		p.staged = append(p.staged, stagedP{Epoch: p.passed + 1, From: x.from, To: x.to})
 	}

@@ -287,13 +287,7 @@ func (s *State) place(m Moment) []Effect {
 	if !s.NodesKnown {
 		return nil
 	}
-	var able []plan.Node
-	for _, n := range s.Nodes {
-		if !n.Leaving {
-			able = append(able, n.Node)
-		}
-	}
-	d, err := plan.Deploy(s.Spec.Plan, plan.Attempt{Life: s.Head.Life, Fence: s.Head.Fence, Spec: s.Spec.Raw}, able)
+	d, err := plan.Deploy(s.Spec.Plan, plan.Attempt{Life: s.Head.Life, Fence: s.Head.Fence, Spec: s.Spec.Raw}, s.able())
 	if err == nil {
 		return s.ask(OpStorePlan, m.At, StorePlan{Plan: &d})
 	}

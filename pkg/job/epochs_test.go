@@ -103,7 +103,7 @@ func (w *world) holdCommits() {
 }
 
 func (w *world) settleButCommits() {
-	for len(w.under) > 0 || w.lookup(0) || w.lookup(1) || len(w.channel) > 0 || w.untold() != "" {
+	for len(w.under) > 0 || w.lookup(0) || w.lookup(1) || w.lookup(2) || len(w.channel) > 0 || w.untold() != "" {
 		switch k := w.untold(); {
 		case len(w.under) > 0:
 			w.perform(0)

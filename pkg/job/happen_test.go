@@ -38,6 +38,12 @@ func (w *world) possible() []transition {
 	}
 	for i := range w.procs {
 		p := &w.procs[i]
+		if i == 2 && p.dead {
+			if w.left.joins > 0 {
+				add("c joins", func(w *world) { w.left.joins--; w.join() })
+			}
+			continue
+		}
 		if p.dead {
 			add(fmt.Sprintf("%s starts again", w.place(i).Node), func(w *world) {
 				w.procs[i] = proc{incarnation: w.procs[i].incarnation + 1}
@@ -51,7 +57,7 @@ func (w *world) possible() []transition {
 				add(fmt.Sprintf("%s sees an older head", w.place(i).Node), func(w *world) { w.observe(i, p.version+1) })
 			}
 		}
-		if w.left.crashes > 0 {
+		if w.left.crashes > 0 && i < 2 {
 			add(fmt.Sprintf("%s dies", w.place(i).Node), func(w *world) { w.left.crashes--; w.crash(i) })
 		}
 	}
@@ -134,6 +140,12 @@ func (w *world) possible() []transition {
 		})
 	}
 	return all
+}
+
+// join adds a process that can do what process 1 does.
+func (w *world) join() {
+	w.procs[2] = proc{}
+	w.feed(w.nodes())
 }
 
 // unsure loses the answer of a write, or the write itself.

@@ -32,6 +32,9 @@ func (s *State) run(m Moment) []Effect {
 			h.Durable, h.InFlight, h.Skipped = a.Manifest, nil, 0
 			h.settleOrders()
 			h.settleSavepoint(f)
+			if c, found := s.uneven(m, &h); found {
+				return s.recover(m, h, c)
+			}
 			changed = true
 		case a.declined(f.Epoch) != "":
 			why = a.declined(f.Epoch)

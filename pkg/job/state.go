@@ -41,6 +41,7 @@ type State struct {
 	Nodes      []LiveNode `json:"nodes,omitempty"`
 	NodesKnown bool       `json:"nodesKnown"`
 	Settled    bool       `json:"settled"`
+	Roster     roster     `json:"roster,omitzero"`
 
 	// Busy are the effects under way, Hold those that failed with the time before which they are not issued again.
 	Busy map[Op]bool      `json:"busy,omitempty"`

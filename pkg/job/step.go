@@ -52,6 +52,7 @@ func (s *State) note(e Event) []Effect {
 		s.Spec = &e.Spec
 	case NodesRead:
 		s.Nodes, s.Settled, s.NodesKnown = e.Nodes, e.Settled, true
+		s.Roster.met(e.Moment, e.Nodes, e.Settled)
 	case StreamsReset:
 		s.answered(OpResetStreams)
 		if e.Fence == s.Attempt.Fence {

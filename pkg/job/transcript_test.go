@@ -26,7 +26,7 @@ func (w *world) settle() {
 		case len(w.under) > 0:
 			w.perform(0)
 			continue
-		case w.lookup(0), w.lookup(1):
+		case w.lookup(0), w.lookup(1), w.lookup(2):
 			continue
 		case len(w.channel) > 0 && !w.procs[1].dead && !w.mute:
 			w.receive(false)

@@ -207,6 +207,7 @@ func (w *world) key() uint64 {
 	for _, n := range s.Nodes {
 		b.WriteString(n.Incarnation)
 	}
+	fmt.Fprintf(&b, "|n%d %v %d", min(rel(s.Roster.Since), steadyRoster), s.Roster.Moved == s.Roster.Who, s.Roster.Fence)
 	for _, e := range w.under {
 		fmt.Fprintf(&b, "|u%T", e)
 		if x, ok := e.(WriteHead); ok {
@@ -363,6 +364,7 @@ func TestWalkEveryOrder(t *testing.T) {
 		{"a process dies", budget{crashes: 1, eager: true, epochs: 2, fences: 2}, []string{"durable 2"}},
 		{"an epoch is declined", budget{ticks: 2, declines: 1, eager: true, epochs: 3, fences: 1}, []string{"durable 3"}},
 		{"rows are lost", budget{ticks: 2, losses: 1, eager: true, epochs: 3, fences: 2}, []string{"WEIR-JOB-008", "durable 3"}},
+		{"a process joins", budget{ticks: 1, joins: 1, eager: true, epochs: 2, fences: 2}, []string{"REBALANCE", "durable 2"}},
 		{"the stream is lost", budget{deletes: 1, eager: true, epochs: 2, fences: 2}, []string{"WEIR-JOB-007", "durable 2"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 // world is a whole mesh as a value: a registry, a leader, two processes, the channel between them and a target. It moves
 // by transitions, each of which is one thing that can happen; every order of them is a possible history. Process 0 hosts
-// enumerator and reader, process 1 writer and committer. The reader emits one row per epoch, numbered by its position.
+// enumerator and reader, process 1 writer and committer; process 2 may join and take from process 1. The reader emits one row per epoch, numbered by its position.
 type world struct {
 	now   time.Time
 	heads []Head // every version of the head record; its revision is its index plus one
@@ -29,7 +29,7 @@ type world struct {
 	under  []Effect    // effects of the leader under way
 	ghosts []WriteHead // writes of dead leaders that may still land
 
-	procs   [2]proc
+	procs   [3]proc
 	facts   map[string]Event // the fact stream: last per subject
 	told    map[string]bool  // those that the leader has taken in
 	channel []parcel         // from reader to writer
@@ -49,6 +49,7 @@ type proc struct {
 	dead        bool
 	version     int // how many versions of the head it has seen
 	held        Held
+	hosts       []plan.SubtaskID
 	restored    epoch.ID
 	position    int       // reader: next row
 	rows        int       // tally of the data channel, sent or received
@@ -80,7 +81,7 @@ type target struct {
 
 // budget bounds what goes wrong in one history.
 type budget struct {
-	ticks, crashes, takeovers, unsure, losses, declines, deletes int
+	ticks, crashes, takeovers, unsure, losses, declines, deletes, joins int
 	// repeat delivers facts again that the leader has taken in already.
 	drain, cancel, apply, suspend, resume, savepoint, rewind, repeat bool
 	// eager performs at once what only the leader can see: reads, streams, plans, manifests. lag shows processes older
@@ -133,6 +134,7 @@ func newWorld(b budget) *world {
 		now: start, plans: map[string]*plan.Deployment{}, links: map[epoch.Ref]*epoch.Manifest{},
 		handed: map[epoch.ID]string{}, facts: map[string]Event{}, told: map[string]bool{}, left: b,
 	}
+	w.procs[2].dead = true
 	w.lead(1)
 	w.feed(IntentRead{Moment: w.moment(), Intent: Intent{}.Submit("shop", "spec1", "r1", start), Life: "life1"})
 	return w
@@ -187,7 +189,7 @@ func (w *world) lead(term uint64) {
 
 func (w *world) nodes() NodesRead {
 	e := NodesRead{Moment: w.moment(), Settled: true}
-	for i, caps := range []string{"source:generator", "sink:blackhole"} {
+	for i, caps := range []string{"source:generator", "sink:blackhole", "sink:blackhole"} {
 		p := w.procs[i]
 		if p.dead {
 			continue
