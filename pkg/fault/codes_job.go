@@ -116,7 +116,7 @@ func jobCodes() []Entry {
 		{
 			Code: JobStateLost, Name: "STATE_LOST", Class: Permanent, Exit: ExitVerify,
 			Title:  "a state object that the manifest names cannot be read",
-			Remedy: "Bring back a copy of the bus that has it, or submit the job under a new name with existing: truncate.",
+			Remedy: "Go on from an epoch whose state is there: `weir job rewind <job>`, or `weir job restore <job> SAVEPOINT`. Otherwise bring back a copy of the bus that has it.",
 		},
 		{
 			Code: JobChainBroken, Name: "CHAIN_BROKEN", Class: Permanent, Exit: ExitVerify,

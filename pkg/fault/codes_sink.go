@@ -129,7 +129,7 @@ func sinkCodes() []Entry {
 		{
 			Code: SinkStageLost, Name: "SINK_STAGE_LOST", Class: Permanent, Exit: ExitVerify,
 			Title:  "rows staged for an epoch cannot be read back",
-			Remedy: "Bring back a copy of the bus that has them, or submit the job under a new name with existing: truncate.",
+			Remedy: "The source is read again from the newest committed epoch: `weir job rewind <job>`",
 		},
 		{
 			Code: SinkDisk, Name: "SINK_DISK", Class: Transient, Exit: ExitEnvironment,

@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/pkg/fault"
@@ -134,6 +135,7 @@ func (s *State) end(m Moment, h Head, p Phase, r Reason) []Effect {
 	if r.Since.IsZero() {
 		r.Since = m.At
 	}
+	r.Remedy = strings.ReplaceAll(r.Remedy, "<job>", s.Job) // whoever saw the fault may not have known the job
 	h.Committed = s.committed(&h)
 	h.Phase, h.InFlight, h.Drain, h.RetryAt, h.Reason, h.SuspendFrom = p, nil, nil, time.Time{}, r, 0
 	if h.Saving != nil {
