@@ -15,19 +15,19 @@ import (
 // what this build does not have, SINK_OWN_SOURCE a sink that writes into tables which the job reads.
 func FromSpec(j *spec.Job) (Model, error) {
 	m := Model{Job: j.Name, Guarantee: Guarantee(j.Guarantee)}
-	if m.Guarantee != ExactlyOnce {
+	if m.Guarantee != ExactlyOnce && m.Guarantee != AtLeastOnce {
 		return Model{}, fault.New(fault.SpecUnsupported, "guarantee", fmt.Sprintf("%s is not supported by this build", j.Guarantee))
 	}
 	sources := slices.SortedFunc(slices.Values(j.Sources), func(a, b spec.Source) int { return strings.Compare(a.Name, b.Name) })
 	for _, s := range sources {
-		if err := checkSource(s); err != nil {
+		if err := checkSource(s, m.Guarantee); err != nil {
 			return Model{}, err
 		}
 		m.addSource(s)
 	}
 	sinks := slices.SortedFunc(slices.Values(j.Sinks), func(a, b spec.Sink) int { return strings.Compare(a.Name, b.Name) })
 	for _, s := range sinks {
-		if err := checkSink(s); err != nil {
+		if err := checkSink(s, m.Guarantee); err != nil {
 			return Model{}, err
 		}
 		if err := m.addSink(s); err != nil {
@@ -37,23 +37,23 @@ func FromSpec(j *spec.Job) (Model, error) {
 	return m, checkLoops(j)
 }
 
-func checkSource(s spec.Source) error {
+func checkSource(s spec.Source, g Guarantee) error {
 	where := "sources." + s.Name
 	switch r, ok := SourceReplay(s.Type); {
 	case !ok:
 		return fault.New(fault.SpecUnsupported, where, fmt.Sprintf("sources of type %s are not supported by this build", s.Type))
-	case r != Replayable:
+	case r != Replayable && g == ExactlyOnce:
 		return fault.New(fault.JobGuarantee, where, fmt.Sprintf("a source of type %s cannot be read again after a failure (%s)", s.Type, r))
 	}
 	return nil
 }
 
-func checkSink(s spec.Sink) error {
+func checkSink(s spec.Sink, g Guarantee) error {
 	where := "sinks." + s.Name
 	switch l, ok := SinkLevel(s.Type); {
 	case !ok:
 		return fault.New(fault.SpecUnsupported, where, fmt.Sprintf("sinks of type %s are not supported by this build", s.Type))
-	case !l.exact():
+	case !l.exact() && g == ExactlyOnce:
 		return fault.New(fault.JobGuarantee, where, fmt.Sprintf("a sink of type %s can only be %s", s.Type, l))
 	}
 	return nil

@@ -138,7 +138,7 @@ func TestGuaranteeIsRefused(t *testing.T) {
 		code   fault.Code
 		where  string
 	}{
-		{"at least once", func(j *spec.Job) { j.Guarantee = spec.AtLeastOnce }, fault.SpecUnsupported, "guarantee"},
+		{"no known guarantee", func(j *spec.Job) { j.Guarantee = "at_most_once" }, fault.SpecUnsupported, "guarantee"},
 		{"unknown source", func(j *spec.Job) { j.Sources[0].Type = "csv" }, fault.SpecUnsupported, "sources.db"},
 		{"unknown sink", func(j *spec.Job) { j.Sinks[1].Type = "smtp" }, fault.SpecUnsupported, "sinks.lake"},
 		{"missing source", func(j *spec.Job) { j.Sinks[0].From = []string{"nobody"} }, fault.SpecInvalid, "sinks.warehouse.from"},

@@ -21,7 +21,7 @@ const (
 type Job struct {
 	APIVersion string    `yaml:"apiVersion,required" enum:"weir/v1" doc:"Version of this format."`
 	Name       string    `yaml:"job,required" pattern:"[a-z][a-z0-9-]{0,31}" hint:"lower-case letters, digits and dashes, at most 32, a letter first" doc:"Name of the job. It is part of slot, stream and ledger names."`
-	Guarantee  Guarantee `yaml:"guarantee" enum:"exactly_once" later:"at_least_once" default:"exactly_once" doc:"What the job promises. A job that cannot keep it is refused at submit."`
+	Guarantee  Guarantee `yaml:"guarantee" enum:"exactly_once,at_least_once" default:"exactly_once" doc:"What the job promises. A job that cannot keep it is refused at submit. at_least_once does not wait for the slowest channel at an epoch; after a failure some rows come again."`
 	Epoch      Epoch     `yaml:"epoch" doc:"When consistent cuts are taken."`
 	Restart    Restart   `yaml:"restart" doc:"What happens after a failure that may pass."`
 	Sources    Sources   `yaml:"sources,required" doc:"Where rows come from, by name."`

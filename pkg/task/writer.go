@@ -27,7 +27,9 @@ type writer struct {
 	// queue holds messages that the loop has taken and may not process yet.
 	queue    []Message
 	maxBytes int64
-	early    bool
+	// loose takes messages of a channel whose barrier has passed before those of the others have: at_least_once.
+	loose bool
+	early bool
 	// waited is when the present alignment began.
 	waited time.Time
 }
@@ -53,6 +55,7 @@ func (s *Subtask) write(ctx context.Context) error {
 	l := &writer{
 		s: s, w: w, align: epoch.NewAlign[letter](len(data), s.restored()), staging: staging{subtask: s.cfg.Subtask},
 		passed: s.restored(), maxBytes: int64(s.cfg.Spec.Epoch.MaxBytes),
+		loose: s.cfg.Plan.Guarantee == plan.AtLeastOnce,
 	}
 	s.ready(nil)
 	for {
@@ -102,7 +105,7 @@ func (l *writer) handle(ctx context.Context, m Message) error {
 	}
 	switch p.Envelope.Kind {
 	case envelope.Rows:
-		if l.align.Message(p.Input, letter{m, p}) {
+		if l.loose || l.align.Message(p.Input, letter{m, p}) {
 			return l.deliver(ctx, letter{m, p})
 		}
 		return nil
