@@ -20,29 +20,55 @@ const (
 	eventMaxBytes = 256 << 20
 	// markerAge is how long the trace of an expired lease stays for watchers that start late.
 	markerAge = time.Minute
+	// Ages of leases that nobody chose. On a cluster the loss of a server silences the bus for 4 to 9 s until another
+	// one leads its streams; nobody may be taken for dead meanwhile.
+	leaseOnServer  = 3 * time.Second
+	leaseOnCluster = 12 * time.Second
+	// clusterReplicas is how many servers of a cluster keep what must survive one of them.
+	clusterReplicas = 3
 	// registryHistory lets a person see the last revisions of a head by `nats kv history`.
 	registryHistory = 5
 )
 
 // BaseConfig shapes the streams and buckets every mesh needs.
 type BaseConfig struct {
-	// Replicas of everything but the data plane: 1 on one server, 3 on a cluster.
+	// Replicas of everything but the data plane; zero takes 1 on one server and 3 on a cluster.
 	Replicas int
-	// LeaseTTL is the age at which a lease that is not renewed expires. At least one second.
+	// LeaseTTL is the age at which a lease that is not renewed expires, at least one second; zero takes 3 s on one server
+	// and 12 s on a cluster.
 	LeaseTTL time.Duration
 	// MemoryState keeps state and events in memory too: for tests only, a restart loses them.
 	MemoryState bool
 }
 
+// on fills in what follows from the kind of server.
+func (cfg BaseConfig) on(cluster bool) BaseConfig {
+	replicas, lease := 1, leaseOnServer
+	if cluster {
+		replicas, lease = clusterReplicas, leaseOnCluster
+	}
+	if cfg.Replicas <= 0 {
+		cfg.Replicas = replicas
+	}
+	if cfg.LeaseTTL <= 0 {
+		cfg.LeaseTTL = lease
+	}
+	return cfg
+}
+
 // EnsureBase makes the streams and buckets every mesh needs, or brings their configuration up to date. It is idempotent
 // and may run in several processes at once. Call it again after each reconnect: a memory stream vanishes with its
-// server, configuration included.
+// server, configuration included. On a cluster it fails until as many servers are there as there are to be replicas.
 func (c *Conn) EnsureBase(ctx context.Context, cfg BaseConfig) error {
 	durable := jetstream.FileStorage
 	if cfg.MemoryState {
 		durable = jetstream.MemoryStorage
 	}
-	replicas := max(cfg.Replicas, 1)
+	s, err := c.ctl.session()
+	if err != nil {
+		return fmt.Errorf("ensure the base: %w", err)
+	}
+	cfg = cfg.on(s.nc.ConnectedClusterName() != "")
 	for _, sc := range []jetstream.StreamConfig{
 		{
 			Name: AckStream, Subjects: []string{"weir.ack.>"}, Storage: jetstream.MemoryStorage,
@@ -66,7 +92,7 @@ func (c *Conn) EnsureBase(ctx context.Context, cfg BaseConfig) error {
 			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld,
 		},
 	} {
-		sc.Replicas = replicas
+		sc.Replicas = cfg.Replicas
 		sc.AllowDirect = true
 		sc.Metadata = map[string]string{metaRole: roleBase}
 		if err := c.ensureStream(ctx, sc); err != nil {
@@ -90,7 +116,7 @@ func (c *Conn) EnsureBase(ctx context.Context, cfg BaseConfig) error {
 			Description: "Weir: latest progress records",
 		},
 	} {
-		kc.Replicas = replicas
+		kc.Replicas = cfg.Replicas
 		kc.Metadata = map[string]string{metaRole: roleBase}
 		if err := c.ensureBucket(ctx, kc); err != nil {
 			return fmt.Errorf("ensure bucket %s: %w", kc.Bucket, c.assetError(err, "KV_"+kc.Bucket))

@@ -17,6 +17,13 @@ import (
 	"weir.dev/weir/pkg/fault"
 )
 
+// A server that is silent for pingEvery times pingsOpen + 1 is given up. That leaves half of a cluster's lease to renew it
+// by way of another server.
+const (
+	pingEvery = 2 * time.Second
+	pingsOpen = 2
+)
+
 // opTimeout bounds a request whose context has no earlier deadline.
 const opTimeout = 5 * time.Second
 
@@ -203,13 +210,17 @@ func (c *Conn) connect(ctx context.Context, purpose string, log *slog.Logger, cl
 	opts := []nats.Option{
 		nats.Name(c.opts.Name + " " + purpose),
 		nats.NoReconnect(),
-		nats.PingInterval(5 * time.Second),
-		nats.MaxPingsOutstanding(2),
+		nats.PingInterval(pingEvery),
+		nats.MaxPingsOutstanding(pingsOpen),
 		nats.ClosedHandler(closed),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) { c.asyncError(log, sub, err) }),
 	}
 	if dl, ok := ctx.Deadline(); ok {
-		opts = append(opts, nats.Timeout(max(time.Until(dl), time.Millisecond)))
+		wait := time.Until(dl)
+		if strings.Contains(c.opts.URL, ",") {
+			wait = min(wait, nats.DefaultTimeout) // one that hangs must not use up the others' time
+		}
+		opts = append(opts, nats.Timeout(max(wait, time.Millisecond)))
 	}
 	if c.opts.InboxPrefix != "" {
 		opts = append(opts, nats.CustomInboxPrefix(c.opts.InboxPrefix))

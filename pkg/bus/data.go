@@ -78,7 +78,7 @@ func (c *Conn) deleteStream(ctx context.Context, name string) error {
 }
 
 // DeleteDataBelow deletes every data stream of the job whose fence is lower. Names are parsed, not matched by prefix, and
-// the stream's own metadata must agree; other jobs' streams are never touched. It tries all and joins what failed.
+// the stream must have the job's subjects; other jobs' streams are never touched. It tries all and joins what failed.
 func (c *Conn) DeleteDataBelow(ctx context.Context, job string, f fence.Token) error {
 	infos, err := c.dataStreams(ctx, job)
 	if err != nil {
@@ -104,17 +104,17 @@ func (c *Conn) dataStreams(ctx context.Context, job string) ([]fence.Token, erro
 		return nil, err
 	}
 	defer cancel()
-	// The subject filter keeps other jobs out of the answer; a job's name is one whole token of it.
-	l := s.js.ListStreams(ctx, jetstream.WithStreamListSubject(subject("weir.data", EscapeToken(job), ">")))
+	// The subject filter keeps other jobs out of the answer; a job's name is one whole token of it. Names are known to a
+	// cluster's leader, while a list waits for every server that has one of the streams, also for one that is gone.
+	l := s.js.StreamNames(ctx, jetstream.WithStreamListSubject(subject("weir.data", EscapeToken(job), ">")))
 	var found []fence.Token
-	for info := range l.Info() {
-		owner, f, ok := ParseDataStream(info.Config.Name)
-		if ok && owner == job && info.Config.Metadata[metaJob] == job {
+	for name := range l.Name() {
+		if owner, f, ok := ParseDataStream(name); ok && owner == job {
 			found = append(found, f)
 		}
 	}
 	if err := l.Err(); err != nil {
-		return nil, c.denied.explain(foreign(err), "$JS.API.STREAM.LIST")
+		return nil, c.denied.explain(foreign(err), "$JS.API.STREAM.NAMES")
 	}
 	return found, nil
 }

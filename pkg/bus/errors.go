@@ -18,8 +18,8 @@ var (
 	// ErrConflict: the compare-and-swap lost (10071), or another write to the subject was in flight on a replicated
 	// stream (10164). Nothing was stored. Read again and decide again.
 	ErrConflict = fault.Mark(fault.Transient, errors.New("bus: another write came first"))
-	// ErrFull: the stream or the subject has no room (10077), or the server's ingest queue is full (10167). Nothing was
-	// stored. Back off; never let a later message overtake the refused one.
+	// ErrFull: the stream or the subject has no room (10077), the server's ingest queue is full (10167), or a cluster has
+	// no servers for the replicas (10005). Nothing was stored. Back off; never let a later message overtake the refused one.
 	ErrFull = fault.Mark(fault.Transient, errors.New("bus: no room"))
 	// ErrStreamGone: the data stream of this attempt, or the consumer on it, no longer exists, came back empty, or went
 	// back in its sequence. That is loss, not proof of being fenced: read the head record. Retrying here cannot help.
@@ -38,7 +38,8 @@ var (
 	ErrDenied = fault.Mark(fault.Permanent, errors.New("bus: permission denied"))
 	// ErrTooBig: the message exceeds max_payload of the server or the limit of the stream. Nothing was sent.
 	ErrTooBig = fault.Mark(fault.Permanent, errors.New("bus: message too big"))
-	// ErrNoResponders: nobody listens on the subject. For a stream's subject: no such stream, or no leader just now.
+	// ErrNoResponders: nobody listens on the subject. For a stream's subject: no such stream, or no leader just now; for
+	// JetStream itself: the servers of a cluster have not agreed on a leader (10008).
 	ErrNoResponders = fault.Mark(fault.Transient, errors.New("bus: nobody listens"))
 	// ErrShape: a stream or bucket of that name exists with a configuration that cannot be changed into the wanted one.
 	ErrShape = fault.Mark(fault.Permanent, errors.New("bus: existing stream has another shape"))
@@ -53,6 +54,11 @@ var (
 // Error numbers of the JetStream API that decide which of our errors a refusal is; see errors.json of nats-server.
 const (
 	codeAccountResources = 10002
+	codeIncomplete       = 10004
+	codeNoPeers          = 10005
+	codeNotAssigned      = 10007
+	codeNotAvailable     = 10008
+	codeNotLeader        = 10009
 	codeConsumerNotFound = 10014
 	codeInsufficient     = 10023
 	codeMemoryExceeded   = 10028
@@ -134,7 +140,7 @@ func kindOfCode(code int) error {
 	case codeWrongLastSeq, codeWriteInFlight:
 		return ErrConflict
 	case codeStoreFailed, codeTooManyRequests, codeStorageExceeded, codeMemoryExceeded, codeInsufficient,
-		codeAccountResources:
+		codeAccountResources, codeNoPeers:
 		return ErrFull
 	case codeMessageTooBig, codeHeaderTooBig:
 		return ErrTooBig
@@ -144,7 +150,7 @@ func kindOfCode(code int) error {
 		return ErrShape
 	case codeNotEnabled, codeNotForAccount:
 		return ErrNoJetStream
-	case codeStreamOffline, codeConsumerOffline:
+	case codeStreamOffline, codeConsumerOffline, codeIncomplete, codeNotAssigned, codeNotAvailable, codeNotLeader:
 		return ErrNoResponders
 	}
 	return nil

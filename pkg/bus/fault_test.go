@@ -211,9 +211,43 @@ func TestReceiverNoticesLostDelivery(t *testing.T) {
 		l.Cut()
 		l.Release()
 		for range 2 { // and keep saying so
-			if _, err := r.Next(within(t, time.Minute)); !errors.Is(err, bus.ErrStalled) {
-				t.Fatalf("next: %v, want ErrStalled", err)
+			if _, err := r.Next(within(t, time.Minute)); !errors.Is(err, bus.ErrStreamGone) {
+				t.Fatalf("next: %v, want ErrStreamGone", err)
 			}
+		}
+	})
+}
+
+// An acknowledgement that goes down with a connection leaves its message in the stream, where the sender takes it for unread
+// and stops at the end of its window: the receiver must say so.
+func TestReceiverNoticesLostAcknowledgements(t *testing.T) {
+	t.Parallel()
+	disturbed(t, func(t *testing.T, l *meshtest.Link, good, bad *bus.Conn) {
+		t.Helper()
+		createData(t, good, "shop", 1)
+		r := receiver(t, bad, writer)
+		defer r.Close()
+		p := publisher(t, good, bus.PublisherConfig{})
+		defer p.Close()
+		var open []*bus.Delivery
+		for range 3 {
+			if _, err := p.Publish(t.Context(), bus.DataSubject("shop", 1, writer, reader), nil, []byte("1")); err != nil {
+				t.Fatal(err)
+			}
+			d, err := r.Next(within(t, time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			open = append(open, d)
+		}
+		open[0].Ack()
+		synctest.Wait()
+		l.HoldRequests()
+		open[1].Ack()
+		l.Cut()
+		l.Release()
+		if _, err := r.Next(within(t, time.Minute)); !errors.Is(err, bus.ErrStreamGone) {
+			t.Fatalf("next: %v, want ErrStreamGone", err)
 		}
 	})
 }

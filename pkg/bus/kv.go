@@ -48,16 +48,22 @@ type Bucket struct {
 	name   string
 	stream string
 	prefix string
+	age    time.Duration
 }
 
 // Bucket opens a bucket that exists; [ErrNotFound] when it does not.
 func (c *Conn) Bucket(ctx context.Context, name string) (*Bucket, error) {
 	b := &Bucket{c: c, name: name, stream: "KV_" + name, prefix: "$KV." + name + "."}
-	if _, err := c.ctl.streamInfo(ctx, b.stream); err != nil {
+	info, err := c.ctl.streamInfo(ctx, b.stream)
+	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", name, c.denied.explain(err, "$JS.API.STREAM.INFO."+b.stream))
 	}
+	b.age = info.Config.MaxAge
 	return b, nil
 }
+
+// TTL is the age at which values expired when the bucket was opened; zero when none do.
+func (b *Bucket) TTL() time.Duration { return b.age }
 
 // Name is the bucket's name.
 func (b *Bucket) Name() string { return b.name }

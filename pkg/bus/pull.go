@@ -109,7 +109,7 @@ func (p *puller) close() {
 }
 
 // fetch returns the next message, or errIdle at a heartbeat, ErrStalled, ErrNotFound for a consumer that is gone,
-// ErrTooBig for a message that no pull can carry, ErrDisconnected, or ctx's error.
+// ErrNoResponders for one that is gone or that this server of a cluster has not heard of yet, ErrTooBig for a message that no pull can carry, ErrDisconnected, or ctx's error.
 func (p *puller) fetch(ctx context.Context) (*nats.Msg, error) {
 	for {
 		if !p.open {
@@ -153,8 +153,11 @@ func (p *puller) interrupted() error {
 	if err := p.bind(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: connection lost", ErrStalled)
+	return fmt.Errorf("%w: %w", ErrStalled, errReplaced)
 }
+
+// errReplaced: what was delivered into the old connection and has not been received never will be.
+var errReplaced = errors.New("connection lost")
 
 func (p *puller) ask() error {
 	select {
@@ -199,7 +202,7 @@ func (p *puller) status(m *nats.Msg) error {
 	case code == "408", code == "404":
 		return nil
 	case code == "503":
-		return fmt.Errorf("%w: no consumer answers", ErrNotFound)
+		return fmt.Errorf("%w: no consumer answers", ErrNoResponders)
 	case code == "409" && strings.Contains(text, "MaxBytes"):
 		if !p.received {
 			return fmt.Errorf("%w: a message exceeds the pull of %d bytes", ErrTooBig, p.bytes)

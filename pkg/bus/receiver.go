@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -28,6 +29,9 @@ type ReceiverConfig struct {
 // would break the order.
 const ackWait = 365 * 24 * time.Hour
 
+// unheard is the pause before a consumer that nobody knows is looked for: in a cluster it may be known elsewhere already.
+const unheard = 10 * time.Millisecond
+
 // receiveBatch bounds the number of messages of one pull.
 const receiveBatch = 1024
 
@@ -44,6 +48,9 @@ type Receiver struct {
 	consumed uint64    // last consumer sequence received
 	doubt    error     // what made loss possible, until examine has decided
 	closed   bool
+	accepted int           // messages handed out
+	acked    *atomic.Int64 // and acknowledged since
+	pending  int           // unacknowledged when the receiver was opened
 }
 
 // Delivery is one message. Its data belongs to the holder.
@@ -59,13 +66,20 @@ type Delivery struct {
 
 	l     *link
 	reply string
+	acked *atomic.Int64
+	done  atomic.Bool
 }
 
 var ackBody = []byte("+ACK")
 
-// Ack tells the server to drop the message. It does not wait and cannot fail: a lost acknowledgement only leaves the
-// message in a stream that is deleted with its attempt.
-func (d *Delivery) Ack() { _ = d.l.publish(d.reply, "", ackBody) }
+// Ack tells the server to drop the message. It does not wait and cannot fail: an acknowledgement that goes down with its
+// connection is noticed by Next.
+func (d *Delivery) Ack() {
+	if !d.done.Swap(true) {
+		d.acked.Add(1)
+	}
+	_ = d.l.publish(d.reply, "", ackBody)
+}
 
 // OpenReceiver makes the subtask's consumer, or takes over the one that exists, and is ready to read.
 //
@@ -120,7 +134,7 @@ func (c *Conn) openReceiver(ctx context.Context, cfg ReceiverConfig) (*Receiver,
 	}
 	return &Receiver{
 		l: l, pull: pull, release: release, cfg: cfg, stream: stream, created: info.Created,
-		consumed: cons.CachedInfo().Delivered.Consumer,
+		consumed: cons.CachedInfo().Delivered.Consumer, pending: cons.CachedInfo().NumAckPending, acked: new(atomic.Int64),
 	}, nil
 }
 
@@ -139,8 +153,8 @@ func (c ReceiverConfig) metadata(life string) map[string]string {
 // Next returns the next message and blocks until there is one.
 //
 // After missed heartbeats or a lost connection it looks at stream and consumer: [ErrStreamGone] when one is gone, was
-// made anew, or has gone back; [ErrStalled] when messages were delivered that have not arrived, or when the server gives no
-// answer; otherwise nothing is missing and it reads on. After ErrStalled Next may be called again and looks again first.
+// made anew, or has gone back, or when messages or acknowledgements went down with a connection; [ErrStalled] when messages
+// were delivered that have not arrived, or when the server gives no answer; otherwise nothing is missing and it reads on. After ErrStalled Next may be called again and looks again first.
 // ctx's error changes nothing either. Others are final: [ErrClosed], [ErrTooBig].
 func (r *Receiver) Next(ctx context.Context) (*Delivery, error) {
 	for {
@@ -160,8 +174,11 @@ func (r *Receiver) Next(ctx context.Context) (*Delivery, error) {
 		case errors.Is(err, errIdle):
 		case errors.Is(err, ErrNotFound):
 			return nil, fmt.Errorf("receive from %s: %w: %w", r.stream, ErrStreamGone, err)
-		case errors.Is(err, ErrStalled), errors.Is(err, ErrDisconnected):
+		case errors.Is(err, ErrStalled), errors.Is(err, ErrDisconnected), errors.Is(err, ErrNoResponders):
 			r.doubt = err
+			if errors.Is(err, ErrNoResponders) && !pause(ctx, unheard) {
+				return nil, context.Cause(ctx)
+			}
 		default:
 			return nil, fmt.Errorf("receive from %s: %w", r.stream, err)
 		}
@@ -175,9 +192,10 @@ func (r *Receiver) accept(m *nats.Msg) (*Delivery, error) {
 	}
 	r.consumed = max(r.consumed, md.consumerSeq)
 	r.lastSeq = max(r.lastSeq, md.streamSeq)
+	r.accepted++
 	return &Delivery{
 		Subject: m.Subject, Header: Header(m.Header), Data: m.Data, Seq: md.streamSeq, Redelivered: md.delivered > 1,
-		l: r.l, reply: m.Reply,
+		l: r.l, reply: m.Reply, acked: r.acked,
 	}, nil
 }
 
@@ -186,8 +204,12 @@ func (r *Receiver) accept(m *nats.Msg) (*Delivery, error) {
 func (r *Receiver) examine(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, missedHeartbeats*r.cfg.Heartbeat)
 	defer cancel()
+	var unacked error // as long as nobody has said otherwise
 	for {
 		err := r.compare(limited)
+		if errors.Is(err, errUnacked) {
+			unacked = err
+		}
 		if err == nil || errors.Is(err, ErrStreamGone) || errors.Is(err, ErrClosed) {
 			return err
 		}
@@ -195,10 +217,17 @@ func (r *Receiver) examine(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if !pause(limited, r.cfg.Heartbeat/10) {
+			if unacked != nil {
+				return fmt.Errorf("%w: %w", ErrStreamGone, unacked)
+			}
 			return fmt.Errorf("%w: %w: %w", ErrStalled, r.doubt, err)
 		}
 	}
 }
+
+// errUnacked: acknowledgements went down with a connection. The messages stay in the stream for ever, its senders think
+// that nobody reads them and stop.
+var errUnacked = errors.New("acknowledgements are lost")
 
 // compare holds what the server says about stream and consumer against what was received.
 func (r *Receiver) compare(ctx context.Context) error {
@@ -215,6 +244,7 @@ func (r *Receiver) compare(ctx context.Context) error {
 	if info.State.LastSeq < r.lastSeq {
 		return fmt.Errorf("%w: last sequence %d is below %d that was received", ErrStreamGone, info.State.LastSeq, r.lastSeq)
 	}
+	open := r.accepted - int(r.acked.Load()) + r.pending // before the server is asked: it may only know of more of them
 	var ci jetstream.ConsumerInfo
 	err = r.l.request(ctx, "$JS.API.CONSUMER.INFO."+r.stream+"."+EscapeToken(r.cfg.Subtask.String()), nil, &ci)
 	if errors.Is(err, ErrNotFound) {
@@ -226,7 +256,14 @@ func (r *Receiver) compare(ctx context.Context) error {
 	// What was delivered into a connection that broke never arrives and is not repeated. Messages that wait unread on
 	// this side are not missing.
 	if missing := int64(ci.Delivered.Consumer) - int64(r.consumed) - int64(len(r.pull.msgs)); missing > 0 {
-		return fmt.Errorf("%d messages delivered and not received", missing)
+		err := fmt.Errorf("%d messages delivered and not received", missing)
+		if errors.Is(r.doubt, errReplaced) || errors.Is(r.doubt, ErrDisconnected) {
+			return fmt.Errorf("%w: connection lost: %w", ErrStreamGone, err)
+		}
+		return err
+	}
+	if lost := ci.NumAckPending - open - len(r.pull.msgs); lost > 0 {
+		return fmt.Errorf("%w: of %d messages", errUnacked, lost)
 	}
 	return nil
 }

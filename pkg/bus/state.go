@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -80,7 +81,11 @@ func (c *Conn) getState(ctx context.Context, ref StateRef) ([]byte, error) {
 	defer release()
 	part := func(ctx context.Context, n int) ([]byte, error) {
 		s := ref.Subject + "." + strconv.Itoa(n)
-		m, err := l.directLast(ctx, StateStream, s, partTimeout)
+		var m *nats.Msg
+		err := c.Stored(ctx, func() (err error) {
+			m, err = l.directLast(ctx, StateStream, s, partTimeout)
+			return err
+		})
 		if err != nil {
 			return nil, fmt.Errorf("part %d: %w", n, c.denied.explain(err, "$JS.API.DIRECT.GET."+StateStream+"."+s))
 		}
