@@ -24,9 +24,9 @@ var (
 // condition is what a node knows of its own health. Sessions note into it, probes and gauges read it; it is safe for
 // concurrent use and nothing in it waits.
 type condition struct {
-	lease time.Duration
-
 	mu sync.Mutex
+	// lease is the time to live of leases; zero until the mesh was found.
+	lease time.Duration
 	// until is when the lease may be gone, zero without one; read is when all heads were last read.
 	until, read time.Time
 	// failed are subtasks that ended with an error in an attempt that has not been replaced, by job.
@@ -51,6 +51,13 @@ type failure struct {
 
 func newCondition(lease time.Duration) *condition {
 	return &condition{lease: lease, failed: make(map[string]failure)}
+}
+
+// keepTo notes the time to live of leases, by which patience is measured.
+func (c *condition) keepTo(lease time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lease = lease
 }
 
 // leased notes that the lease is held until then; the zero time says that it is not.
@@ -105,6 +112,13 @@ func (c *condition) headsAge(now time.Time) (age time.Duration, ok bool) {
 	return now.Sub(c.read), !c.read.IsZero()
 }
 
+// patience is how long what should go on may stand still.
+func (c *condition) patience() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return 3 * c.lease
+}
+
 // checkLease fails without a lease.
 func (c *condition) checkLease(now time.Time) error {
 	if c.leaseLeft(now) == 0 {
@@ -118,7 +132,7 @@ func (c *condition) checkHeads(now time.Time) error {
 	switch age, ok := c.headsAge(now); {
 	case !ok:
 		return errNeverRead
-	case age > 3*c.lease:
+	case age > c.patience():
 		return fmt.Errorf("the heads were not read for %s", age.Round(time.Second))
 	}
 	return nil

@@ -29,8 +29,9 @@ type node struct {
 	metrics *metrics
 	health  *condition
 	// show is what the process tells of itself; it outlives the session too.
-	show *show
-	jobs map[string]*seat
+	show  *show
+	going *going
+	jobs  map[string]*seat
 	// posts brings results of work beside the loop back into it.
 	posts chan func()
 	// work is everything beside the loop.
@@ -61,8 +62,15 @@ func (n *node) run(ctx context.Context) {
 	n.reread(ctx)
 	n.look()
 	n.cfg.Ready()
+	told := n.going.told
 	for {
+		if told == nil && n.idle() {
+			n.going.end()
+		}
 		select {
+		case <-told:
+			told = nil
+			n.log.InfoContext(ctx, "node is leaving: its subtasks are handed over")
 		case <-ctx.Done():
 			n.end(ctx)
 			return
@@ -81,6 +89,16 @@ func (n *node) run(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// idle reports whether no attempt has subtasks here.
+func (n *node) idle() bool {
+	for _, s := range n.jobs {
+		if s.cancel != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // post brings a result into the loop; it gives up when ctx ends.

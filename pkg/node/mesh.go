@@ -2,9 +2,13 @@ package node
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
+	"time"
 
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/registry"
@@ -55,13 +59,34 @@ func (h heads) Watch(ctx context.Context) (<-chan bus.Update, func()) {
 	return w.Updates(), w.Close
 }
 
-// records is what subtasks read, with the views of heads reduced to heads.
-type records struct{ m Mesh }
-
-func (r records) Head(ctx context.Context, name string) (*job.Head, error) {
-	v, err := r.m.Heads.Head(ctx, name)
-	return v.Head, err
+// records is what subtasks of a seat read.
+type records struct {
+	m Mesh
+	// acted is what the seat has acted on.
+	acted *atomic.Pointer[job.Order]
 }
+
+// Head reads a head that is not older than what the process has acted on: a server of a cluster may be late.
+func (r records) Head(ctx context.Context, name string) (*job.Head, error) {
+	for wait := 10 * time.Millisecond; ; wait *= 2 {
+		v, err := r.m.Heads.Head(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if acted := r.acted.Load(); acted == nil || !job.OrderOf(v).Below(*acted) {
+			return v.Head, nil
+		}
+		if wait > time.Second {
+			return nil, errOlder
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// errOlder: nothing may be decided on this reading.
+var errOlder = fault.Mark(fault.Transient, errors.New("the head record that was read is older than the one acted on"))
 
 func (r records) Manifest(ctx context.Context, name string, ref epoch.Ref) (*epoch.Manifest, error) {
 	return r.m.Records.Manifest(ctx, name, ref)

@@ -30,7 +30,7 @@ type Config struct {
 	Node string
 	// Slots is how many subtasks the node takes; zero means 64.
 	Slots int
-	// Lease is the time to live of leases in this mesh: 3 s on one server, 12 s on a cluster.
+	// Lease bounds the time to live of this node's lease; zero takes that of the mesh. Optional.
 	Lease time.Duration
 	// Version is shown to people. Optional.
 	Version string
@@ -48,6 +48,9 @@ type Config struct {
 	// Service names the node's conditions of readiness; Check takes them. Optional.
 	Service string
 	Check   func(name string, check func() error) (remove func())
+	// HandOver is how long the node waits at its end until others run its subtasks; zero stops them at once, which is
+	// right where all of a mesh ends together. Optional.
+	HandOver time.Duration
 	// Ready is called each time the node has taken its lease and follows the heads. Optional.
 	Ready func()
 	// Between puts something between the node and the mesh; tests put faults there. Optional.
@@ -107,6 +110,8 @@ func Run(ctx context.Context, conn *bus.Conn, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	cfg.Lease = reg.TTL()
+	health.keepTo(cfg.Lease)
 	var seen show
 	if err := conn.ServePing(cfg.Node, cfg.discovery(&seen)); err != nil {
 		return err
@@ -165,14 +170,16 @@ func session(
 	log.InfoContext(ctx, "node has joined the mesh", "capabilities", me.Capabilities, "slots", me.Slots)
 	health.leased(lease.Until())
 	defer health.leased(time.Time{})
-	held, cancel := context.WithCancelCause(ctx)
+	held, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	g := newGoing(cfg.HandOver, me, func() { cancel(context.Cause(ctx)) })
+	defer context.AfterFunc(ctx, g.begin)()
 	kept := make(chan struct{})
 	go func() {
 		defer close(kept)
-		keep(held, lease, health, cancel, log)
+		keep(held, lease, health, g, cancel, log)
 	}()
 	n := newNode(cfg, me, cfg.Between(meshOn(conn, reg)), conn, log)
-	n.metrics, n.health, n.show = m, health, seen
+	n.metrics, n.health, n.show, n.going = m, health, seen, g
 	n.run(held)
 	seen.at.Store(&hosted{})
 	err = context.Cause(held)
@@ -210,20 +217,33 @@ func acquire(ctx context.Context, reg *registry.Registry, me job.NodeLease, log 
 }
 
 // retryRenewal is the pause after a renewal that failed.
-const retryRenewal = 50 * time.Millisecond
+const retryRenewal = 100 * time.Millisecond
 
-// keep renews the lease a third of its time to live after the sending of the last renewal, and ends the session when the
-// lease is lost or may be (N1).
-func keep(ctx context.Context, l *registry.Lease, health *condition, lost context.CancelCauseFunc, log *slog.Logger) {
+// keep renews the lease a third of its time to live after the sending of the last renewal, at once to tell that the node
+// is going, and ends the session when the lease is lost or may be (N1).
+func keep(
+	ctx context.Context, l *registry.Lease, health *condition, g *going, lost context.CancelCauseFunc, log *slog.Logger,
+) {
+	var value []byte // nil: as it was
+	failing := false
+	told := g.told
 	for {
-		next := time.Until(l.Until()) - 2*l.Interval()
-		if err := sleep(ctx, max(next, retryRenewal)); err != nil {
+		t := time.NewTimer(max(time.Until(l.Until())-2*l.Interval(), retryRenewal))
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		case <-told:
+			value, told = g.lease, nil
+		}
+		t.Stop()
+		if ctx.Err() != nil {
 			return
 		}
-		err := l.Renew(ctx, nil)
+		err := l.Renew(ctx, value)
 		switch {
 		case err == nil:
 			health.leased(l.Until())
+			failing = false
 			continue
 		case ctx.Err() != nil:
 			return
@@ -234,7 +254,10 @@ func keep(ctx context.Context, l *registry.Lease, health *condition, lost contex
 			lost(fmt.Errorf("%w: not renewed in time: %w", registry.ErrLeaseLost, err))
 			return
 		}
-		log.WarnContext(ctx, "lease not renewed, trying again", telemetry.KeyError, err)
+		if !failing {
+			log.WarnContext(ctx, "lease not renewed, trying again", telemetry.KeyError, err)
+		}
+		failing = true
 	}
 }
 

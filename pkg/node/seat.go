@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"weir.dev/weir/pkg/config"
@@ -26,7 +27,9 @@ type seat struct {
 	name string
 	log  *slog.Logger
 	seen job.Seen
-	held job.Held
+	// acted is the place of view, for the goroutines of subtasks.
+	acted atomic.Pointer[job.Order]
+	held  job.Held
 	// view is the newest record acted on; spec is that of held.Plan.
 	view   job.View
 	spec   *spec.Job
@@ -50,6 +53,8 @@ func newSeat(n *node, name string) *seat {
 // match makes the process do what the record wants.
 func (s *seat) match(ctx context.Context, v job.View) {
 	s.view, s.warned = v, false
+	order := job.OrderOf(v)
+	s.acted.Store(&order)
 	for range maxRounds {
 		todo := job.Want(v.Head, s.n.self(), s.held)
 		if len(todo) == 0 {
@@ -170,7 +175,7 @@ func (s *seat) run(ctx context.Context, t *task.Subtask) error {
 func (s *seat) config(ctx context.Context, id plan.SubtaskID, a job.Start, board *task.Board) task.Config {
 	c := task.Config{
 		Subtask: id, Plan: s.held.Plan, Spec: s.spec, Incarnation: s.n.me.Incarnation, Restore: a.Restore, Resnapshot: a.Resnapshot, Restored: a.Restored,
-		Bus: s.n.mesh.Bus, States: s.n.mesh.States, Records: records{s.n.mesh}, Letters: s.n.mesh.Letters, Board: board,
+		Bus: s.n.mesh.Bus, States: s.n.mesh.States, Records: records{s.n.mesh, &s.acted}, Letters: s.n.mesh.Letters, Board: board,
 		Resolve: s.resolve, Logger: s.log, Metrics: s.n.metrics.tasks, Tracer: s.n.cfg.Tracer,
 		Reread: func() { s.n.post(ctx, func() { s.n.reread(ctx) }) },
 	}
@@ -200,14 +205,14 @@ func (s *seat) failed(ctx context.Context, own fence.Token, id plan.SubtaskID, b
 		if ctx.Err() != nil {
 			return
 		}
-		v, rerr := s.n.mesh.Heads.Head(ctx, s.name)
+		h, rerr := records{s.n.mesh, &s.acted}.Head(ctx, s.name)
 		switch {
 		case rerr != nil:
 			if sleep(ctx, pause) != nil {
 				return
 			}
 			continue
-		case v.Head == nil || v.Head.Fence != own || v.Head.Phase.AtRest():
+		case h == nil || h.Fence != own || h.Phase.AtRest():
 			s.log.InfoContext(ctx, "subtask ended with its attempt", telemetry.KeySubtask, id.String(), telemetry.KeyError, err)
 			return
 		}

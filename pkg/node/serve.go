@@ -14,14 +14,16 @@ import (
 type Settings struct {
 	// Slots bounds the subtasks of this process; raise it on a large machine, lower it to spread a job.
 	Slots int `yaml:"slots" min:"1" max:"1024" doc:"Most subtasks that this process takes."`
-	// Lease is the coordinator's lease: 3 s on one server, 12 s on a cluster.
-	Lease config.Duration `yaml:"lease" min:"1s" max:"5m" doc:"Age at which a lease that is not renewed expires; the same as the coordinator's."`
+	// Lease bounds how long this process trusts its lease; zero follows the mesh, and nothing makes it longer.
+	Lease config.Duration `yaml:"lease" min:"0s" max:"5m" doc:"Longest that this process trusts its lease; 0s follows the mesh."`
 }
 
-// DefaultSettings are those for one server.
-func DefaultSettings() Settings {
-	return Settings{Slots: 64, Lease: config.Duration(3 * time.Second)}
-}
+// DefaultSettings follow the mesh.
+func DefaultSettings() Settings { return Settings{Slots: 64} }
+
+// handOver bounds the wait of a process that ends for others to take its subtasks: a leader that is there needs a few
+// hundred milliseconds.
+const handOver = 3 * time.Second
 
 // Offer is what a service brings to the mesh.
 type Offer struct {
@@ -37,9 +39,13 @@ func Serve(ctx context.Context, env app.Env, s Settings, offer Offer) error {
 		return err
 	}
 	defer disconnect()
+	patience := handOver
+	if env.Bus.InProcess != nil {
+		patience = 0 // the server and the leader end with this process
+	}
 	return Run(ctx, conn, Config{
 		Node: env.Node, Slots: s.Slots, Lease: s.Lease.Std(), Version: app.Version(), HTTP: env.HTTP,
-		Sources: offer.Sources, Sinks: offer.Sinks,
+		Sources: offer.Sources, Sinks: offer.Sinks, HandOver: patience,
 		Lookup: env.Lookup, Logger: env.Telemetry.Logger, Ready: env.Ready,
 		Meter: env.Telemetry.Meter, Tracer: env.Telemetry.Tracer,
 		Service: env.Service, Check: func(name string, check func() error) func() { return env.Health.Ready(name, check) },

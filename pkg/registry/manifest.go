@@ -53,7 +53,16 @@ func (r *Registry) PutManifest(ctx context.Context, m *epoch.Manifest, stored []
 
 // Manifest reads the manifest that a reference names, whoever wrote it, and checks its digest. A reference that names
 // nothing is bus.ErrNotFound.
-func (r *Registry) Manifest(ctx context.Context, name string, ref epoch.Ref) (*epoch.Manifest, error) {
+func (r *Registry) Manifest(ctx context.Context, name string, ref epoch.Ref) (m *epoch.Manifest, err error) {
+	err = r.conn.Stored(ctx, func() (err error) {
+		m, err = r.manifest(ctx, name, ref)
+		return err
+	})
+	return m, err
+}
+
+// manifest is one try to read it: it may have been collected.
+func (r *Registry) manifest(ctx context.Context, name string, ref epoch.Ref) (*epoch.Manifest, error) {
 	pattern := strings.TrimSuffix(bus.EpochKey(name, ref.Epoch, 0), "0") + "*"
 	es, err := r.reg.GetMany(ctx, pattern)
 	if err != nil {
@@ -110,7 +119,7 @@ func (r *Registry) Chain(ctx context.Context, name string, durable epoch.Ref, co
 func (r *Registry) History(ctx context.Context, name string, durable epoch.Ref) ([]epoch.Link, error) {
 	var links []epoch.Link
 	for ref := durable; !ref.IsZero(); {
-		m, err := r.Manifest(ctx, name, ref)
+		m, err := r.manifest(ctx, name, ref)
 		if errors.Is(err, bus.ErrNotFound) && len(links) > 0 {
 			break
 		}

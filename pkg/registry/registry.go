@@ -21,8 +21,8 @@ type Registry struct {
 	ttl    time.Duration
 }
 
-// Open opens the buckets, which a coordinator makes; bus.ErrNotFound while they are missing. ttl is the age at which the
-// leases bucket drops what is not renewed.
+// Open opens the buckets, which a coordinator makes; bus.ErrNotFound while they are missing. ttl is how long a lease is
+// trusted; zero, or more than the age at which the leases bucket drops what is not renewed, takes that age.
 func Open(ctx context.Context, conn *bus.Conn, ttl time.Duration) (*Registry, error) {
 	reg, err := conn.Bucket(ctx, bus.RegistryBucket)
 	if err != nil {
@@ -31,6 +31,9 @@ func Open(ctx context.Context, conn *bus.Conn, ttl time.Duration) (*Registry, er
 	leases, err := conn.Bucket(ctx, bus.LeasesBucket)
 	if err != nil {
 		return nil, fmt.Errorf("open registry: %w", err)
+	}
+	if age := leases.TTL(); ttl <= 0 || age > 0 && age < ttl {
+		ttl = age
 	}
 	return &Registry{conn: conn, reg: reg, leases: leases, ttl: ttl}, nil
 }

@@ -392,3 +392,32 @@ func TestEraseKeepsHeadAndIntent(t *testing.T) {
 		t.Errorf("the neighbour has epochs %v, %v", ids, err)
 	}
 }
+
+// A process trusts its lease for as long as the bucket keeps it, or shorter when it is told so, never longer.
+func TestLeasesLastAsLongAsTheBucketSays(t *testing.T) {
+	_, conn, done := open(t)
+	defer done()
+	for given, want := range map[time.Duration]time.Duration{0: ttl, time.Second: time.Second, 12 * time.Second: ttl} {
+		r, err := Open(t.Context(), conn, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.TTL(); got != want {
+			t.Errorf("told %s: %s, want %s", given, got, want)
+		}
+	}
+}
+
+// On one server nobody is late: what is not there is said at once.
+func TestOneServerIsNeverLate(t *testing.T) {
+	_, conn, done := open(t)
+	defer done()
+	tries := 0
+	err := conn.Stored(t.Context(), func() error {
+		tries++
+		return bus.ErrNotFound
+	})
+	if !errors.Is(err, bus.ErrNotFound) || tries != 1 {
+		t.Errorf("%d tries: %v", tries, err)
+	}
+}

@@ -4,15 +4,16 @@ import (
 	"time"
 
 	"weir.dev/weir/pkg/config"
+	"weir.dev/weir/pkg/fault"
 )
 
 // Config is what a coordinator can be told.
 type Config struct {
-	// Lease is the age at which leases expire that are not renewed: 3 s on one server; 12 s on a cluster, where the
-	// loss of a server silences the bus for up to 9 s. All processes of a mesh follow the one that made the bucket.
-	Lease config.Duration `yaml:"lease" min:"1s" max:"5m" doc:"Age at which a lease that is not renewed expires."`
-	// Replicas of registry, leases, facts and state: 1 on one server, 3 on a cluster.
-	Replicas int `yaml:"replicas" min:"1" max:"5" doc:"Replicas of everything that must survive: 1 or 3."`
+	// Lease is the age at which leases expire that are not renewed. Zero follows the servers found: 3 s on one; 12 s on a
+	// cluster, where the loss of a server silences the bus for up to 9 s. All processes of a mesh follow the bucket.
+	Lease config.Duration `yaml:"lease" min:"0s" max:"5m" doc:"Age at which a lease that is not renewed expires, at least 1s; 0s is 3s on one server and 12s on a cluster."`
+	// Replicas of registry, leases, facts and state. Zero follows the servers found: 1 on one, 3 on a cluster.
+	Replicas int `yaml:"replicas" min:"0" max:"5" doc:"Replicas of everything that must survive; 0 is 1 on one server and 3 on a cluster."`
 	// Probe is how often data streams are looked at, Ping how often the processes of running jobs are asked whether they
 	// live.
 	Probe config.Duration `yaml:"probe" min:"100ms" max:"1m" doc:"Time between looks at the data streams."`
@@ -21,10 +22,17 @@ type Config struct {
 	Memory bool `yaml:"-"`
 }
 
-// Default is the configuration for one server.
+// Validate checks what the tags cannot say.
+func (c *Config) Validate() []fault.Problem {
+	if c.Lease != 0 && c.Lease.Std() < time.Second {
+		return []fault.Problem{{Path: "lease", What: "this is less than 1s"}}
+	}
+	return nil
+}
+
+// Default follows the servers found.
 func Default() Config {
 	return Config{
-		Lease: config.Duration(3 * time.Second), Replicas: 1,
 		Probe: config.Duration(time.Second), Ping: config.Duration(250 * time.Millisecond),
 	}
 }

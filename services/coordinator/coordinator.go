@@ -47,7 +47,7 @@ func Run(ctx context.Context, env app.Env, cfg Config) error {
 	if err := conn.ServePing(env.Node, c.discovery(env.HTTP)); err != nil {
 		return err
 	}
-	defer env.Health.Ready(env.Service+" leader", func() error { return c.view.check(time.Now(), 3*cfg.Lease.Std()) })()
+	defer env.Health.Ready(env.Service+" leader", func() error { return c.view.check(time.Now(), 3*c.reg.TTL()) })()
 	defer conn.OnReconnect(func() { c.reconnected(ctx) })()
 	if env.Ready != nil {
 		env.Ready()
@@ -147,7 +147,7 @@ func (c *coordinator) standBy(ctx context.Context) (*registry.Lease, error) {
 	w := c.reg.WatchLeader(ctx)
 	defer w.Close()
 	// A watch is only faster: the lease is tried again without it too.
-	again := time.NewTicker(c.cfg.Lease.Std())
+	again := time.NewTicker(c.reg.TTL())
 	defer again.Stop()
 	for told := false; ; told = true {
 		lease, err := c.reg.Acquire(ctx, bus.LeaderKey, value)

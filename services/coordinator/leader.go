@@ -92,7 +92,7 @@ func (c *coordinator) leadUnder(ctx context.Context) error {
 		conn: c.conn, reg: c.reg, cfg: c.cfg, log: log, metrics: c.metrics, tracer: c.tracer, term: term,
 		exec: exec.New(c.conn, c.reg, log, term),
 		mail: make(chan letter, 1024), notices: make(chan job.Notice, 1024),
-		jobs: make(map[string]*seat), roster: newRoster(c.cfg.Lease.Std()),
+		jobs: make(map[string]*seat), roster: newRoster(c.reg.TTL()),
 	}
 	log.InfoContext(ctx, "leading", "jobs", len(heads))
 	c.metrics.lead(ctx, 1)
@@ -305,5 +305,6 @@ func (l *leader) publish(ctx context.Context) {
 func (l *leader) reconnected(ctx context.Context) {
 	l.roster.unsettle(time.Now())
 	l.nodesChanged(ctx)
+	l.tellWhenSettled(ctx)
 	l.lookAtStreams(ctx)
 }

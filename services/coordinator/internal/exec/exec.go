@@ -132,21 +132,33 @@ func (x *Executor) readSpec(ctx context.Context, name, digest string) (job.Spec,
 }
 
 func (x *Executor) resetStreams(ctx context.Context, name string, e job.ResetStreams) error {
-	if err := x.dropStreams(ctx, name, e.Fence); err != nil {
-		if fault.ClassOf(err) != fault.Transient {
-			return err
-		}
-		// Nobody reads an old stream any more, and its name is never used again: it may go later.
-		x.log.WarnContext(ctx, "data streams of old attempts are left", "job", name, "error", err.Error())
+	left := x.dropOld(ctx, name, e.Fence)
+	if left != nil && fault.ClassOf(left) != fault.Transient {
+		return left
 	}
 	if e.Letters {
 		if err := x.conn.EnsureDLQ(ctx, name, lettersLimit); err != nil {
 			return err
 		}
 	}
-	return x.conn.CreateData(ctx, bus.DataConfig{
+	err := x.conn.CreateData(ctx, bus.DataConfig{
 		Job: name, Fence: e.Fence, Life: e.Life, MaxMsgsPerSubject: int64(e.Window.Messages) + barrierReserve, Replicas: 1,
 	})
+	if err == nil && left != nil {
+		// Nobody reads an old stream any more, and its name is never used again: it may go later.
+		x.log.WarnContext(ctx, "data streams of old attempts are left", "job", name, "error", left.Error())
+	}
+	return err
+}
+
+// dropPatience bounds the wait for streams of old attempts to go: the server of a cluster that had one may be gone itself,
+// and then nobody answers.
+const dropPatience = time.Second
+
+func (x *Executor) dropOld(ctx context.Context, name string, below fence.Token) error {
+	ctx, cancel := context.WithTimeout(ctx, dropPatience)
+	defer cancel()
+	return x.dropStreams(ctx, name, below)
 }
 
 // dropStreams deletes the data streams below a fence. What cannot be listed or deleted now may still go later: only the

@@ -122,7 +122,7 @@ func (m *mesh) coordinator(name string) (kill func()) {
 	})
 	if m.reg == nil {
 		var err error
-		if m.reg, err = registry.Open(m.ctx, m.conn, coordinator.Default().Lease.Std()); err != nil {
+		if m.reg, err = registry.Open(m.ctx, m.conn, 0); err != nil {
 			m.t.Fatal(err)
 		}
 	}
@@ -139,7 +139,7 @@ func (m *mesh) node(name string, between func(node.Mesh) node.Mesh, kinds ...str
 func (m *mesh) nodeOn(way *meshtest.Link, name string, between func(node.Mesh) node.Mesh, kinds ...string) (kill func()) {
 	m.t.Helper()
 	cfg := node.Config{
-		Node: name, Lease: coordinator.Default().Lease.Std(), Lookup: config.OS(), Logger: m.log, Between: between,
+		Node: name, Lookup: config.OS(), Logger: m.log, Between: between,
 		Sources: map[string]source.Connector{}, Sinks: map[string]sink.Connector{},
 		Service: name, Check: func(name string, check func() error) func() { return m.health.Ready(name, check) },
 	}

@@ -178,7 +178,7 @@ func (s *schedule) handOver() {
 	for _, p := range s.processes("c") {
 		p.link.HoldRequests()
 	}
-	pass(2 * coordinator.Default().Lease.Std())
+	pass(2 * s.reg.TTL())
 	s.calmLinks("c")
 }
 

@@ -159,7 +159,7 @@ func (m *mesh) node(ctx context.Context, p *proc) error {
 	}
 	defer conn.Close()
 	cfg := node.Config{
-		Node: p.name, Lease: coordinator.Default().Lease.Std(), Lookup: config.OS(), Logger: log, Between: p.between,
+		Node: p.name, Lookup: config.OS(), Logger: log, Between: p.between,
 	}
 	switch p.kind {
 	case "s":
@@ -198,7 +198,7 @@ func (m *mesh) open() {
 	m.t.Helper()
 	for range 100 {
 		var err error
-		if m.reg, err = registry.Open(m.ctx, m.conn, coordinator.Default().Lease.Std()); err == nil {
+		if m.reg, err = registry.Open(m.ctx, m.conn, 0); err == nil {
 			return
 		}
 		pass(100 * time.Millisecond)
