@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -15,56 +16,68 @@ type NATS struct {
 
 	// URL for clients; the same over all restarts.
 	URL string
-	// Monitor is the URL of its monitoring address.
-	Monitor string
+	// Name is that of the server, Monitor the base URL of its monitoring.
+	Name, Monitor string
 }
 
 // StartNATS runs a server until the test ends.
 func StartNATS(tb testing.TB) *NATS {
 	tb.Helper()
-	cfg, n, err := natsProcess(tb.Context(), tb.TempDir())
+	c, err := natsProcess(tb.Context(), tb.TempDir())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	n.Process = StartProcess(tb, cfg)
-	return n
+	return c.server(StartProcess(tb, c.process()))
 }
 
 // RunNATS is StartNATS for programs. Store and log lie in dir, which must
 // exist; the caller calls Kill or Stop.
 func RunNATS(ctx context.Context, dir string) (*NATS, error) {
-	cfg, n, err := natsProcess(ctx, dir)
+	c, err := natsProcess(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	if n.Process, err = RunProcess(ctx, cfg); err != nil {
+	p, err := RunProcess(ctx, c.process())
+	if err != nil {
 		return nil, err
 	}
-	return n, nil
+	return c.server(p), nil
 }
 
-func natsProcess(ctx context.Context, dir string) (ProcessConfig, *NATS, error) {
-	bin, err := Build(ctx, "weir.dev/weir/itest/cmd/natsd")
-	if err != nil {
-		return ProcessConfig{}, nil, err
+// natsConfig is how one server is run.
+type natsConfig struct {
+	bin, dir, name        string
+	port, monitor, routes int
+	// others are the servers of its cluster, by their routes' URLs.
+	others []string
+}
+
+func natsProcess(ctx context.Context, dir string) (natsConfig, error) {
+	c := natsConfig{dir: dir, name: "natsd"}
+	var err error
+	if c.bin, err = Build(ctx, "weir.dev/weir/itest/cmd/natsd"); err != nil {
+		return c, err
 	}
-	port, err := FreePort(ctx)
-	if err != nil {
-		return ProcessConfig{}, nil, err
+	if c.port, err = FreePort(ctx); err != nil {
+		return c, err
 	}
-	monitor, err := FreePort(ctx)
-	if err != nil {
-		return ProcessConfig{}, nil, err
+	c.monitor, err = FreePort(ctx)
+	return c, err
+}
+
+func (c natsConfig) server(p *Process) *NATS {
+	return &NATS{Process: p, URL: fmt.Sprintf("nats://127.0.0.1:%d", c.port), Name: c.name, Monitor: c.monitorURL()}
+}
+
+func (c natsConfig) monitorURL() string { return fmt.Sprintf("http://127.0.0.1:%d", c.monitor) }
+
+func (c natsConfig) process() ProcessConfig {
+	args := []string{
+		"-port", strconv.Itoa(c.port), "-monitor", strconv.Itoa(c.monitor), "-store", filepath.Join(c.dir, "jetstream"),
+		"-name", c.name,
 	}
-	n := &NATS{URL: fmt.Sprintf("nats://127.0.0.1:%d", port), Monitor: fmt.Sprintf("http://127.0.0.1:%d", monitor)}
-	return ProcessConfig{
-		Name: "natsd",
-		Path: bin,
-		Args: []string{
-			"-port", strconv.Itoa(port), "-monitor", strconv.Itoa(monitor),
-			"-store", filepath.Join(dir, "jetstream"),
-		},
-		Dir:   dir,
-		Ready: HTTPReady(n.Monitor + "/healthz"),
-	}, n, nil
+	if c.routes != 0 {
+		args = append(args, "-cluster", strconv.Itoa(c.routes), "-routes", strings.Join(c.others, ","))
+	}
+	return ProcessConfig{Name: c.name, Path: c.bin, Args: args, Dir: c.dir, Ready: HTTPReady(c.monitorURL() + "/healthz")}
 }

@@ -40,6 +40,10 @@ type Config struct {
 	Roles []Role
 	// Env is what processes and commands know besides, KEY=VALUE: the variables that job specs refer to.
 	Env []string
+	// Cluster is the number of NATS servers that replicate to each other; zero is one server alone.
+	Cluster int
+	// Relayed puts a relay between each process and NATS.
+	Relayed bool
 }
 
 // Member is one process of a mesh. It can be killed, frozen and started again under the same name.
@@ -51,19 +55,24 @@ type Member struct {
 	Node string
 	// HTTP is the base URL of health and metrics.
 	HTTP string
+	// Way is the process's network to NATS; nil unless [Config.Relayed].
+	Way *harness.Relay
 }
 
 // Mesh is a running Weir. It lasts as long as its test.
 type Mesh struct {
-	// NATS is the server as a process; nil for a [Up] mesh, which embeds its own.
+	// NATS is the server as a process; nil for a [Up] mesh, which embeds its own, and on a cluster.
 	NATS *harness.NATS
-	// URL is where NATS clients connect.
+	// Cluster is the servers of [Config.Cluster]; nil without.
+	Cluster *harness.NATSCluster
+	// URL is where NATS clients connect, with commas between the servers of a cluster.
 	URL string
-	// Members are the processes, in the order of Config.Roles.
+	// Members are the processes, in the order of Config.Roles, then of [Mesh.Add].
 	Members []*Member
 
 	weir    string   // program
 	env     []string // of processes and commands
+	relayed bool
 	dir     string
 	secrets string
 
@@ -75,28 +84,40 @@ type Mesh struct {
 func Start(tb testing.TB, cfg Config) *Mesh {
 	tb.Helper()
 	m := newMesh(tb, cfg.Env)
-	m.NATS = harness.StartNATS(tb)
-	m.URL = m.NATS.URL
-	programs := make(map[Role]string)
-	for i, role := range cfg.Roles {
-		if programs[role] == "" {
-			programs[role] = harness.BuildBinary(tb, role.program())
-		}
-		node := fmt.Sprintf("%s-%d", role, i+1)
-		addr := freeAddress(tb)
-		m.Members = append(m.Members, &Member{
-			Process: harness.StartProcess(tb, harness.ProcessConfig{
-				Name:  node,
-				Path:  programs[role],
-				Args:  []string{"--nats", m.URL, "--http", addr, "--node", node},
-				Env:   cfg.Env,
-				Dir:   m.dir,
-				Ready: harness.HTTPReady("http://" + addr + "/readyz"),
-			}),
-			Role: role, Node: node, HTTP: "http://" + addr,
-		})
+	m.relayed = cfg.Relayed
+	if cfg.Cluster > 0 {
+		m.Cluster = harness.StartNATSCluster(tb, cfg.Cluster)
+		m.URL = m.Cluster.URL()
+	} else {
+		m.NATS = harness.StartNATS(tb)
+		m.URL = m.NATS.URL
+	}
+	for _, role := range cfg.Roles {
+		m.Add(tb, role)
 	}
 	return m
+}
+
+// Add runs one more process and waits until it is ready.
+func (m *Mesh) Add(tb testing.TB, role Role) *Member {
+	tb.Helper()
+	addr := freeAddress(tb)
+	added := &Member{Role: role, Node: fmt.Sprintf("%s-%d", role, len(m.Members)+1), HTTP: "http://" + addr}
+	servers := m.URL
+	if m.relayed {
+		added.Way = harness.StartRelay(tb, servers)
+		servers = added.Way.URL(servers)
+	}
+	added.Process = harness.StartProcess(tb, harness.ProcessConfig{
+		Name:  added.Node,
+		Path:  harness.BuildBinary(tb, role.program()),
+		Args:  []string{"--nats", servers, "--http", addr, "--node", added.Node},
+		Env:   m.env,
+		Dir:   m.dir,
+		Ready: harness.HTTPReady(added.HTTP + "/readyz"),
+	})
+	m.Members = append(m.Members, added)
+	return added
 }
 
 // Up runs everything in one process, `weir up` with the given job files, and waits until it is ready.
@@ -176,7 +197,7 @@ func (m *Mesh) Reference(name string) string {
 	return "${file:" + filepath.Join(m.secrets, name) + "}"
 }
 
-// Store is the folder where the NATS server keeps its files.
+// Store is the folder where the NATS server keeps its files; not for a cluster.
 func (m *Mesh) Store() string {
 	if m.NATS == nil {
 		return filepath.Join(m.dir, dataDir, "nats")
@@ -217,6 +238,11 @@ func (m *Mesh) Outputs(ctx context.Context, tb testing.TB) map[string]string {
 	}
 	if m.NATS != nil {
 		read(m.NATS.Process)
+	}
+	if m.Cluster != nil {
+		for _, s := range m.Cluster.Servers {
+			read(s.Process)
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

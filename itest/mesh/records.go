@@ -2,7 +2,9 @@ package mesh
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,15 +14,15 @@ import (
 	"weir.dev/weir/pkg/registry"
 )
 
-// leaseTTL is what processes use on one server; here it is only read.
-const leaseTTL = 3 * time.Second
-
 // Records reads a mesh's records from the bus, as any program may.
 type Records struct {
 	*registry.Registry
 
 	// Bus is the connection; it reopens itself when the server comes back.
 	Bus *bus.Conn
+
+	mu     sync.Mutex
+	newest map[string]uint64 // revision of a job's head
 }
 
 // Records opens the records; they are closed with the test. The registry must be there, that is a coordinator ready.
@@ -31,17 +33,17 @@ func (m *Mesh) Records(tb testing.TB) *Records {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(conn.Close)
-	reg, err := registry.Open(tb.Context(), conn, leaseTTL)
+	reg, err := registry.Open(tb.Context(), conn, 0)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &Records{Registry: reg, Bus: conn}
+	return &Records{Registry: reg, Bus: conn, newest: make(map[string]uint64)}
 }
 
 // brief bounds one read, so that a server that is down costs a poll and not a test.
 const brief = 500 * time.Millisecond
 
-// Now reads a job's head record. It is an error when the bus does not answer at once.
+// Now reads a job's head record. It is an error when the bus does not answer at once, or with an older one than before.
 func (r *Records) Now(ctx context.Context, name string) (job.Head, error) {
 	ctx, cancel := context.WithTimeout(ctx, brief)
 	defer cancel()
@@ -52,6 +54,12 @@ func (r *Records) Now(ctx context.Context, name string) (job.Head, error) {
 	if v.Head == nil {
 		return job.Head{}, fmt.Errorf("job %s has no head record", name)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v.Revision < r.newest[name] {
+		return job.Head{}, fmt.Errorf("a server that is late answered: revision %d after %d", v.Revision, r.newest[name])
+	}
+	r.newest[name] = v.Revision
 	return *v.Head, nil
 }
 
@@ -66,4 +74,23 @@ func (r *Records) Holder(ctx context.Context, h job.Head, vertex plan.VertexID) 
 		return "", err
 	}
 	return d.Placements[plan.SubtaskID{Vertex: vertex}].Node, nil
+}
+
+// Leader names the node of the coordinator that holds the leader's lease; it is an error when none does.
+func (r *Records) Leader(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, brief)
+	defer cancel()
+	leases, err := r.Bus.Bucket(ctx, bus.LeasesBucket)
+	if err != nil {
+		return "", err
+	}
+	e, err := leases.Get(ctx, bus.LeaderKey)
+	if err != nil {
+		return "", err
+	}
+	var owner struct{ Node string }
+	if err := json.Unmarshal(e.Value, &owner); err != nil {
+		return "", fmt.Errorf("decode the leader's lease: %w", err)
+	}
+	return owner.Node, nil
 }
