@@ -7,6 +7,7 @@ import (
 
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/registry"
@@ -35,6 +36,9 @@ func (x *Executor) collect(ctx context.Context, name string, c job.Collect) erro
 	)
 }
 
+// errLate: a server of a cluster answered that is behind. From an older head the manifests since would look like garbage.
+var errLate = fault.Mark(fault.Transient, errors.New("the head that was read is older than the one that asks for it"))
+
 // keep reads the manifests that stay. They are immutable, so each is read once.
 func (x *Executor) keep(ctx context.Context, name string, c job.Collect) (map[epoch.Ref]*epoch.Manifest, error) {
 	v, err := x.reg.Head(ctx, name)
@@ -43,6 +47,9 @@ func (x *Executor) keep(ctx context.Context, name string, c job.Collect) (map[ep
 	}
 	if v.Head == nil || v.Head.Durable == nil || v.Head.Life != c.Life {
 		return nil, errors.New("the head names no durable epoch of this life")
+	}
+	if v.Head.Durable.Epoch < c.Durable.Epoch {
+		return nil, errLate
 	}
 	x.mu.Lock()
 	known := x.kept[name]

@@ -190,3 +190,35 @@ func TestResetStreams(t *testing.T) {
 		t.Errorf("streams of shop2: %v, %v", other, err)
 	}
 }
+
+// A server of a cluster may answer with a head that is older than the one whose leader collects. What came since then is
+// not garbage.
+func TestCollectFromALateServerRemovesNothing(t *testing.T) {
+	f := open(t)
+	var prev epoch.Ref
+	var durable []job.Durable
+	for e := epoch.ID(1); e <= 3; e++ {
+		m := &epoch.Manifest{Job: "shop", Life: "l", Epoch: e, Fence: 1, Prev: prev}
+		b, err := m.Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		prev = epoch.Ref{Epoch: e, Digest: epoch.Digest(b)}
+		d, err := f.reg.PutManifest(t.Context(), m, b, prev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		durable = append(durable, d)
+	}
+	late := job.Head{Version: 1, Job: "shop", Life: "l", Fence: 1, Durable: &durable[0], Committed: 1, NextEpoch: 2}
+	if _, err := f.reg.WriteHead(t.Context(), &late, 0); err != nil {
+		t.Fatal(err)
+	}
+	e, ok := f.do(job.Collect{Life: "l", Fence: 1, Durable: durable[2], Committed: 3}).(job.EffectFailed)
+	if !ok || e.Class != fault.Transient {
+		t.Errorf("collect: %+v", e)
+	}
+	if ids, err := f.reg.Epochs(t.Context(), "shop"); err != nil || len(ids) != 3 {
+		t.Errorf("manifests left %v: %v", ids, err)
+	}
+}
