@@ -30,9 +30,10 @@ func well() Patient {
 	}}
 }
 
-func (p *Patient) stream(name string) *bus.StreamSeen {
+// state is the patient's stream of state.
+func (p *Patient) state() *bus.StreamSeen {
 	e := examination{Patient: *p}
-	return e.stream(name)
+	return e.stream(bus.StateStream)
 }
 
 func (p *Patient) with(s bus.StreamSeen) { p.Survey.Streams = append(p.Survey.Streams, s) }
@@ -82,8 +83,8 @@ func TestExamine(t *testing.T) {
 				p.Survey.Streams = slices.DeleteFunc(p.Survey.Streams, func(s bus.StreamSeen) bool { return s.Name == bus.EventStream })
 			}, "base_streams", preflight.Warning, "", "it is missing",
 		},
-		"somebody's": {func(p *Patient) { p.stream(bus.StateStream).Metadata = nil }, "base_streams", preflight.Error, fault.BusStreamShape, "has not made it"},
-		"in memory":  {func(p *Patient) { p.stream(bus.StateStream).Storage = "memory" }, "base_streams", preflight.Error, fault.BusStreamShape, "Weir needs file"},
+		"somebody's": {func(p *Patient) { p.state().Metadata = nil }, "base_streams", preflight.Error, fault.BusStreamShape, "has not made it"},
+		"in memory":  {func(p *Patient) { p.state().Storage = "memory" }, "base_streams", preflight.Error, fault.BusStreamShape, "Weir needs file"},
 		"in the way": {
 			func(p *Patient) { p.with(bus.StreamSeen{Name: "ALL", Subjects: []string{"orders", "weir.data.>"}}) },
 			"foreign_stream", preflight.Error, fault.BusStreamShape, "weir.data.>",
@@ -93,10 +94,10 @@ func TestExamine(t *testing.T) {
 			func(p *Patient) { p.Survey.Server.Cluster = "c" }, "replicas", preflight.Warning, "", "one copy in cluster c",
 		},
 		"offline": {
-			func(p *Patient) { p.stream(bus.StateStream).Peers = []bus.PeerSeen{{Name: "n2", Offline: true}} }, "replicas", preflight.Warning, "", "n2 is offline",
+			func(p *Patient) { p.state().Peers = []bus.PeerSeen{{Name: "n2", Offline: true}} }, "replicas", preflight.Warning, "", "n2 is offline",
 		},
 		"behind": {
-			func(p *Patient) { p.stream(bus.StateStream).Peers = []bus.PeerSeen{{Name: "n2", Lag: 7}} }, "replicas", preflight.Warning, "", "7 entries behind",
+			func(p *Patient) { p.state().Peers = []bus.PeerSeen{{Name: "n2", Lag: 7}} }, "replicas", preflight.Warning, "", "7 entries behind",
 		},
 		"nearly full": {func(p *Patient) { p.Survey.Room.Storage = 900 << 20 }, "storage", preflight.Warning, "", "88 %"},
 		"full":        {func(p *Patient) { p.Survey.Room.Storage = 1 << 30 }, "storage", preflight.Error, fault.BusFull, "100 %"},

@@ -94,7 +94,7 @@ func (s *settings) showEvents(ctx context.Context, c session, q control.EventQue
 	})
 	switch {
 	case q.Follow && ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // one who follows and is stopped has done what was asked
 	case err == nil && shown == 0 && q.Job != "":
 		// A job that is gone may have events, one that never was has none.
 		_, err = c.Head(ctx, q.Job)
