@@ -112,7 +112,7 @@ func TestExamine(t *testing.T) {
 		"nobody": {func(p *Patient) { p.Survey.User = nil }, "rights", preflight.Unknown, "", "does not tell"},
 		"a reader": {
 			func(p *Patient) {
-				p.Survey.User.Restricted, p.Survey.User.Publish.Deny = true, []string{"$KV.weir_registry.>"}
+				p.Survey.User.Restricted, p.Survey.User.Publish.Deny = true, []string{"$KV.weir_registry.jobs.*.intent"}
 			}, "rights", preflight.Error, fault.BusRights, "$KV.weir_registry.jobs.*.intent",
 		},
 		"may not list": {
@@ -163,12 +163,21 @@ func TestNeedsAreSubjects(t *testing.T) {
 		}
 		seen[n.subject] = true
 	}
-	p := well()
-	p.Survey.User.Restricted = true
-	p.Survey.User.Publish.Allow = slices.Collect(maps.Keys(seen))
-	for _, f := range Examine(p) {
-		if f.Check == "rights" && f.Status != preflight.OK {
-			t.Errorf("a user with exactly what is needed: %+v", f)
+	for who, allow := range map[string][]string{
+		"exactly what is needed": slices.Collect(maps.Keys(seen)),
+		"the user of compose": {
+			"$KV.weir_registry.jobs.*.intent", "$KV.weir_registry.jobs.*.spec.>", "$JS.API.INFO", "$JS.API.STREAM.LIST",
+			"$JS.API.STREAM.INFO.*", "$JS.API.DIRECT.GET.>", "$JS.API.CONSUMER.CREATE.KV_weir_registry.*.>",
+			"$JS.API.CONSUMER.CREATE.WEIR_EVENT.*.>", "$JS.API.CONSUMER.MSG.NEXT.*.*",
+		},
+	} {
+		p := well()
+		p.Survey.User.Restricted = true
+		p.Survey.User.Publish.Allow = allow
+		for _, f := range Examine(p) {
+			if f.Check == "rights" && f.Status != preflight.OK {
+				t.Errorf("%s: %+v", who, f)
+			}
 		}
 	}
 }

@@ -12,17 +12,19 @@ import (
 // need is a subject that commands of `weir` use.
 type need struct{ subject, what string }
 
-// needs lists what the command line publishes to, widest last. Services have users with rights of their own.
+// needs lists what the command line publishes to, as narrow as it does. Services have users with rights of their own.
 func needs() []need {
 	registry := "KV_" + bus.RegistryBucket
 	return []need{
 		{"$JS.API.STREAM.INFO." + registry, "open the registry"},
+		{"$JS.API.DIRECT.GET." + registry, "list jobs"},
 		{"$JS.API.DIRECT.GET." + registry + ".>", "read heads, plans and manifests"},
-		{"$JS.API.CONSUMER.CREATE." + registry + ".>", "follow a job"},
-		{"$JS.API.CONSUMER.MSG.NEXT." + registry + ".>", "follow a job"},
-		{"$JS.API.CONSUMER.CREATE." + bus.EventStream + ".>", "read events"},
-		{"$JS.API.CONSUMER.MSG.NEXT." + bus.EventStream + ".>", "read events"},
+		{"$JS.API.CONSUMER.CREATE." + registry + ".*.>", "follow a job"},
+		{"$JS.API.CONSUMER.MSG.NEXT." + registry + ".*", "follow a job"},
+		{"$JS.API.CONSUMER.CREATE." + bus.EventStream + ".*.>", "read events"},
+		{"$JS.API.CONSUMER.MSG.NEXT." + bus.EventStream + ".*", "read events"},
 		{"$KV." + bus.RegistryBucket + ".jobs.*.intent", "ask something of a job"},
+		{"$KV." + bus.RegistryBucket + ".jobs.*.spec.*", "submit a job"},
 	}
 }
 
