@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,13 +123,16 @@ var mutants = []mutant{
 	},
 }
 
+// all are the mutants of both lists.
+func all() []mutant { return slices.Concat(mutants, ofInvariants) }
+
 // TestGuards runs every mutant. One after the other: they compile, and a machine has few cores.
 func TestGuards(t *testing.T) {
 	root, err := harness.RepoRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range mutants {
+	for _, m := range all() {
 		t.Run(strings.ReplaceAll(m.guard, " ", "-"), func(t *testing.T) {
 			out, err := exec.CommandContext(t.Context(), "go", m.args(t, root)...).CombinedOutput()
 			text := string(out)
