@@ -19,6 +19,8 @@ if [[ "${1:-}" != inside ]]; then
     mkdir -p "$data"
     exec 9>"$data.lock"
     flock 9
+    # What an engine that was killed has left of its control groups; they are empty.
+    find /sys/fs/cgroup -depth -type d -path '*/weir-compose*' -delete
     # The same process goes on, so that who started it can enter its namespaces.
     exec unshare --mount --net --propagation private -- "$0" inside "$@"
 fi
@@ -38,10 +40,14 @@ mount -t sysfs sysfs sys
 mount --rbind /sys/fs/cgroup sys/fs/cgroup
 mount --rbind /dev dev
 mount -t proc proc proc
-# What is left of containers after a sudden end would be started again.
-rm -rf "$data/containers" "$data/volumes" "$data/network"
 mkdir -p var/lib/docker old
 mount --bind "$data" var/lib/docker
+# Containers, their volumes and networks last as long as the engine: of those that a sudden end left, it would start some
+# again. They are in memory, where a database is made without waiting for a disk.
+for part in containers volumes network; do
+    mkdir -p "var/lib/docker/$part"
+    mount -t tmpfs tmpfs "var/lib/docker/$part"
+done
 for folder in "$@"; do
     mkdir -p ".$folder"
     mount --bind "$folder" ".$folder"

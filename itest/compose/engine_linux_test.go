@@ -103,7 +103,7 @@ func (e *engine) must(t *testing.T, env []string, args ...string) string {
 	return stdout.String()
 }
 
-// stop ends the engine in order, then reports whoever is left in its network.
+// stop ends the engine in order, removes its control groups, and reports whoever is left in its network.
 func (e *engine) stop(ctx context.Context) error {
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", e.process.PID()))
 	if err != nil {
@@ -123,11 +123,16 @@ func (e *engine) stop(ctx context.Context) error {
 	if _, err := e.process.Wait(ctx); err != nil {
 		return err
 	}
+	// Control groups outlive their processes.
+	sweep := exec.CommandContext(ctx, "find", "/sys/fs/cgroup", "-depth", "-type", "d", "-path", "*/weir-compose*", "-delete")
+	if out, err := sweep.CombinedOutput(); err != nil {
+		return fmt.Errorf("remove the control groups: %w\n%s", err, out)
+	}
+	var alive []error
 	left, err := filepath.Glob("/proc/[0-9]*/ns/net")
 	if err != nil {
 		return err
 	}
-	var alive []error
 	for _, link := range left {
 		if ns, err := os.Readlink(link); err == nil && ns == e.network {
 			alive = append(alive, fmt.Errorf("process %s is left in the engine's network", strings.Split(link, "/")[2]))
