@@ -10,7 +10,6 @@ import (
 	"weir.dev/weir/pkg/meshtest"
 	"weir.dev/weir/pkg/node"
 	"weir.dev/weir/pkg/plan"
-	"weir.dev/weir/services/coordinator"
 )
 
 // classes are the kinds of faults; their seeds add up to more than 200 schedules.
