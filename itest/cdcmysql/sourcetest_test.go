@@ -34,6 +34,16 @@ func TestSource(t *testing.T) {
 	})
 }
 
+// The same where transactions have no names.
+func TestSourceByPlace(t *testing.T) {
+	t.Parallel()
+	server := harness.StartMySQL(t, harness.MySQLConfig{NoGTID: true, Settings: map[string]string{"max_connections": "500"}})
+	sourcetest.Run(t, func(t *testing.T) sourcetest.Harness {
+		t.Helper()
+		return openSuite(t, server, "suite_"+strings.ToLower(rand.Text()[:8]))
+	})
+}
+
 // The same on MariaDB, which has other names for transactions and makes snapshots of them in another way.
 func TestSourceOnMariaDB(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,7 @@ var myCases = []myCase{
 	{name: "my_json", spoil: []string{"SET GLOBAL binlog_row_value_options = 'PARTIAL_JSON'"}, check: "row_value_options", status: preflight.Error, code: fault.MYSetting, mysql: true},
 	{
 		name: "my_gtid", spoil: []string{"SET GLOBAL gtid_mode = ON_PERMISSIVE", "SET GLOBAL gtid_mode = OFF_PERMISSIVE", "SET GLOBAL gtid_mode = OFF", "SET GLOBAL enforce_gtid_consistency = OFF"},
-		check: "gtid_mode", status: preflight.Error, code: fault.MYSetting, mysql: true,
+		check: "gtid_mode", status: preflight.Error, code: fault.MYNoRight, mysql: true,
 	},
 	{
 		name: "my_gtid_never", spoil: []string{"SET GLOBAL gtid_mode = ON_PERMISSIVE", "SET GLOBAL gtid_mode = OFF_PERMISSIVE"}, source: []string{"snapshot: {mode: never}"},

@@ -81,6 +81,11 @@ func TestKillWhileMySQLIsCopied(t *testing.T) {
 	killWhileCopied(t, harness.StartMySQL(t, harness.MySQLConfig{}))
 }
 
+// TestKillWhileMySQLByPlaceIsCopied is the same without GTIDs, where places in files are all that there is.
+func TestKillWhileMySQLByPlaceIsCopied(t *testing.T) {
+	killWhileCopied(t, harness.StartMySQL(t, harness.MySQLConfig{NoGTID: true}))
+}
+
 // TestKillWhileMariaDBIsCopied is the same with MariaDB, whose GTIDs are by domain.
 func TestKillWhileMariaDBIsCopied(t *testing.T) {
 	killWhileCopied(t, harness.StartMariaDB(t, harness.MySQLConfig{}))

@@ -68,12 +68,12 @@ func myCodes() []Entry {
 		{
 			Code: MYPurged, Name: "MY_PURGED", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the server has purged log that the job still needs",
-			Remedy: "The changes since the last epoch are gone from the server. Raise binlog_expire_logs_seconds, then submit the job under a new name with existing: truncate.",
+			Remedy: "The changes since the last epoch are gone from the server. Raise binlog_expire_logs_seconds, then have every table copied anew from the log as it is now: `weir job resnapshot <job>`",
 		},
 		{
 			Code: MYOtherHistory, Name: "MY_OTHER_HISTORY", Class: Permanent, Exit: ExitVerify,
 			Title:  "the server does not have what the job has read",
-			Remedy: "The address leads to another server, or to one that lost transactions in a failover. Point <where>.url to the right server, or submit the job under a new name with existing: truncate.",
+			Remedy: "The address leads to another server, or to one that lost transactions in a failover or was reset. Point <where>.url to the right server and resume the job: `weir job resume <job>`. When this is the right server, have every table copied anew from its log: `weir job resnapshot <job>`",
 		},
 		{
 			Code: MYDecode, Name: "MY_DECODE", Class: Bug, Exit: ExitInternal,
@@ -88,17 +88,17 @@ func myCodes() []Entry {
 		{
 			Code: MYSchemaChanged, Name: "MY_SCHEMA_CHANGED", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "a captured table changed in a way that this build cannot follow",
-			Remedy: "Submit the job under a new name with existing: truncate, or leave <table> out of the source.",
+			Remedy: "Copy the table anew: `weir job resnapshot <job>` and the table's name; or leave <table> out of the source with `weir job apply`.",
 		},
 		{
 			Code: MYImage, Name: "MY_ROW_IMAGE", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "the log has a change without all its columns",
-			Remedy: "SET PERSIST binlog_row_image = FULL; SET PERSIST binlog_row_value_options = ''; look for sessions that set their own; then submit the job under a new name with existing: truncate.",
+			Remedy: "SET PERSIST binlog_row_image = FULL; SET PERSIST binlog_row_value_options = ''; look for sessions that set their own; then copy the table anew: `weir job resnapshot <job> <table>`",
 		},
 		{
 			Code: MYIncident, Name: "MY_INCIDENT", Class: Permanent, Exit: ExitVerify,
 			Title:  "the server says that its log has a gap",
-			Remedy: "Changes are missing from the log. Find the cause in the server's error log, then submit the job under a new name with existing: truncate.",
+			Remedy: "Changes are missing from the log. Find the cause in the server's error log, then have every table copied anew from the log as it is now: `weir job resnapshot <job>`",
 		},
 		{
 			Code: MYServerID, Name: "MY_SERVER_ID", Class: Transient, Exit: ExitEnvironment,

@@ -59,6 +59,17 @@ func TestGTIDSetIsASet(t *testing.T) {
 				t.Fatalf("%s contains %s: %t", a, g, a.Contains(g))
 			}
 		}
+		rest, alone := a.Minus(b), 0
+		for g := range in {
+			if !also[g] {
+				alone++
+			}
+		}
+		if back := rest.Clone(); count(rest) != alone || !a.ContainsSet(rest) || !rest.Minus(b).Equal(rest) {
+			t.Fatalf("%s without %s is %s", a, b, rest)
+		} else if back.AddSet(b); !back.ContainsSet(a) {
+			t.Fatalf("%s without %s is %s", a, b, rest)
+		}
 		both := a.Clone()
 		both.AddSet(b)
 		maps.Copy(in, also)

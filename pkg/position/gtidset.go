@@ -116,6 +116,28 @@ func (s GTIDSet) ContainsSet(o GTIDSet) bool {
 	return true
 }
 
+// Minus returns the transactions of the set that o does not have.
+func (s GTIDSet) Minus(o GTIDSet) GTIDSet {
+	var rest GTIDSet
+	for origin, spans := range s.of {
+		for _, v := range spans {
+			for _, cut := range o.of[origin] {
+				if cut.last < v.first || cut.first > v.last {
+					continue
+				}
+				if cut.first > v.first {
+					rest.add(origin, span{v.first, cut.first - 1})
+				}
+				v.first = cut.last + 1
+			}
+			if v.first <= v.last {
+				rest.add(origin, v)
+			}
+		}
+	}
+	return rest
+}
+
 // Equal reports whether both have the same transactions.
 func (s GTIDSet) Equal(o GTIDSet) bool {
 	return maps.EqualFunc(s.of, o.of, slices.Equal[[]span])

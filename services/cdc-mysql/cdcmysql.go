@@ -38,7 +38,7 @@ func open(cfg source.Config) (*opened, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s.url: %w", where, err)
 	}
-	target, err := server.NewTarget(url, where)
+	target, err := server.NewTarget(url, where, cfg.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +75,7 @@ func (Connector) OpenEnumerator(ctx context.Context, cfg source.Config) (source.
 	}
 	k := newKeeper(&s)
 	state := s.state
+	state.Resume = core.Point{}
 	return halves.StartEnumerator(ctx, halves.EnumeratorConfig{
 		Connector: connectorName, Assigner: s.assigner, Readers: cfg.Readers, Only: o.mode() == cdc.Only,
 		Introduction: s.introduction(),
@@ -82,7 +83,7 @@ func (Connector) OpenEnumerator(ctx context.Context, cfg source.Config) (source.
 			state.Copy = copied
 			return mustMarshal(state)
 		},
-		Planner: newPlanner(o.target, &s.state), Watch: k.run, Outside: k.outside, Logger: cfg.Logger,
+		Planner: newPlanner(o.target, &s.state), Watch: k.run, Outside: k.tables, Logger: cfg.Logger,
 	}), nil
 }
 

@@ -38,7 +38,8 @@ const (
 // A chunk is exact although commits become visible in another order than they are logged, and later:
 //
 //	w0      a point of the follower, behind which changes of the table are kept
-//	        wait until the server has executed w0: all that was logged before it is visible
+//	        wait until all that was logged before w0 is visible: until the server has executed it, or, where transactions have
+//	        no names, until the commits under way have ended
 //	        open a snapshot
 //	p1      where the server's log is now: all that the snapshot sees was logged before it, since that comes first
 //	w1 ≥ p1 a point of the follower; the mark
@@ -185,8 +186,10 @@ func (c *copier) follow(ctx context.Context) error {
 		return err
 	}
 	from := core.Point{Family: c.source.Start.Family}
-	if from.GTIDs, err = session.Executed(ctx); err != nil {
-		return err
+	if from.Family == position.MySQLGTID {
+		if from.GTIDs, err = session.Executed(ctx); err != nil {
+			return err
+		}
 	}
 	if c.facts, err = session.Facts(ctx); err != nil {
 		return err
@@ -194,6 +197,9 @@ func (c *copier) follow(ctx context.Context) error {
 	at, err := session.Status(ctx, c.facts)
 	if err != nil {
 		return err
+	}
+	if from.Family == position.MySQLBinlog {
+		from.Binlog = at
 	}
 	c.lives++
 	if c.follower, err = follow(ctx, c.target, c.replicaID(fmt.Sprintf("copy %d", c.lives)), c.source, from); err != nil {
@@ -261,7 +267,7 @@ func (c *copier) snapshot(ctx context.Context, plan *scanPlan) (core.Point, []st
 		if err != nil {
 			return core.Point{}, nil, err
 		}
-		if err := session.AwaitExecuted(ctx, from.GTIDs); err != nil {
+		if err := awaitVisible(ctx, session, &from); err != nil {
 			return core.Point{}, nil, err
 		}
 		if err := session.Exec(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
@@ -288,6 +294,14 @@ func (c *copier) snapshot(ctx context.Context, plan *scanPlan) (core.Point, []st
 	}
 	return core.Point{}, nil, fault.New(fault.MYKeylessBusy, c.where, fmt.Sprintf("table %s was written to in every moment that was tried", plan.name),
 		"table", plan.name.String())
+}
+
+// awaitVisible waits until everything before a point of MySQL's log is visible.
+func awaitVisible(ctx context.Context, s *server.Session, p *core.Point) error {
+	if p.Family == position.MySQLBinlog {
+		return s.AwaitCommits(ctx)
+	}
+	return s.AwaitExecuted(ctx, p.GTIDs)
 }
 
 // changes are the last changes of keys: a row in the log's form, or nil where the row was deleted.

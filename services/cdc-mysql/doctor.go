@@ -86,7 +86,7 @@ func (x *examination) run(ctx context.Context) (err error) {
 	if x.known, err = doctor.Look(ctx, x.session, x.facts); err != nil {
 		return err
 	}
-	x.found(x.known.Judge(x.where, x.checkGTIDs(x.facts))...)
+	x.found(x.known.Judge(x.where, x.checkCommits(ctx))...)
 	if x.facts.CheckLog(x.where) == nil {
 		r := doctor.Rights{Dump: x.dump(ctx)}
 		_, r.Status = x.session.Status(ctx, x.facts)

@@ -13,7 +13,8 @@ import (
 // While a window is open it keeps the changes of captured tables.
 //
 // The server is asked for everything but what it had executed. What it had executed was logged before, so from the place where
-// the log was when it said so on, what was asked not to be sent and what was sent together are what the log has.
+// the log was when it said so on, what was asked not to be sent and what was sent together are what the log has. Where
+// transactions have no names the log is read from that place on.
 type follower struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -87,6 +88,9 @@ func (f *follower) take(st step, err error) {
 		f.commit(st.end)
 	case stepIdle:
 		f.at = st.end
+		if !f.open {
+			f.point.Idle(st.end)
+		}
 		f.wake()
 	}
 }

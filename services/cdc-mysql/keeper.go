@@ -12,7 +12,7 @@ import (
 )
 
 // relistInterval is the pause between two looks for tables that were made later.
-const relistInterval = time.Minute
+const relistInterval = 15 * time.Second
 
 // keeper looks after the server beside the enumerator's loop. What it cannot reach it tries again.
 type keeper struct {
@@ -60,25 +60,15 @@ func (k *keeper) look(ctx context.Context, s *sql) error {
 	if err != nil {
 		return err
 	}
-	var other []skippedTable
-	captured := byName(k.state.Tables)
-	for _, t := range all {
-		switch {
-		case captured[t.Name] != nil || !k.captures(t.Name):
-		case t.Obstacle != "":
-			other = append(other, skippedTable{t.Name, "not captured: " + t.Obstacle + " cannot be copied exactly"})
-		default:
-			other = append(other, skippedTable{t.Name, "not captured: made after the job was set up"})
-		}
-	}
+	other := k.opened.outside(all, k.state.Tables)
 	k.mu.Lock()
 	k.other = other
 	k.mu.Unlock()
 	return nil
 }
 
-// outside lists the tables that match and are not captured, with the reason.
-func (k *keeper) outside() []report.Table {
+// tables lists the tables that match and are not captured, with the reason.
+func (k *keeper) tables() []report.Table {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var all []report.Table

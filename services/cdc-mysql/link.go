@@ -7,7 +7,6 @@ import (
 
 	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/cdc-mysql/internal/core"
 )
@@ -17,6 +16,8 @@ const (
 	queueBytes = 16 << 20
 	// observeInterval is the pause between two looks at the head of the log; more often tells nothing new.
 	observeInterval = 2 * time.Second
+	// historyInterval is the pause between two looks whether the log behind the committed position is still there.
+	historyInterval = 10 * time.Second
 )
 
 // link is the reader's side towards the server: it receives the log and looks at its head.
@@ -25,11 +26,15 @@ type link struct {
 	progress *progress
 	queue    *halves.Queue[item]
 	end      *drainEnd
+	lost     chan error      // holds why the job cannot go on from where it is committed
 	ctx      context.Context //nolint:containedctx // of the goroutines, which Close ends
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 
 	stop context.CancelFunc // of the present stream
+
+	mu        sync.Mutex
+	committed core.Point // whatever lies behind it is needed until more is committed
 }
 
 // item is a step of the log, as one of the link's streams received it.
@@ -41,15 +46,32 @@ type item struct {
 
 func startLink(o *opened, p *progress) *link {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &link{opened: o, progress: p, queue: halves.NewQueue[item](queueBytes), end: newDrainEnd(), ctx: ctx, cancel: cancel}
+	return &link{opened: o, progress: p, queue: halves.NewQueue[item](queueBytes), end: newDrainEnd(), lost: make(chan error, 1), ctx: ctx, cancel: cancel}
+}
+
+// begin looks at the server beside the log, until the link is closed.
+func (l *link) begin(s *enumeratorState) {
+	l.keep(s.Resume)
+	l.done.Go(func() { l.observe(l.ctx, s) })
+}
+
+// keep says up to where the log is not needed any more.
+func (l *link) keep(at core.Point) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.committed = at
+}
+
+func (l *link) kept() core.Point {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.committed
 }
 
 // open reads the log from a point on; what earlier streams still bring has another session number.
 func (l *link) open(s *enumeratorState, session int, from core.Point, locate *locator) {
 	if l.stop != nil {
 		l.stop()
-	} else {
-		l.done.Go(func() { l.observe(l.ctx, s) })
 	}
 	ctx, stop := context.WithCancel(l.ctx)
 	l.stop = stop
@@ -86,13 +108,22 @@ func (l *link) receive(ctx context.Context, s *enumeratorState, session int, fro
 	}
 }
 
-// observe looks at the head of the log, for people only, and finds the end a drain asks for. What it cannot find out it tries
-// again.
+// observe looks at the head of the log, for people, finds the end a drain asks for, and sees to it that the server keeps what the
+// job would need to begin again. What it cannot find out it tries again.
 func (l *link) observe(ctx context.Context, source *enumeratorState) {
 	s := sql{target: l.target}
 	defer s.close()
+	var looked time.Time
 	for {
-		if err := l.look(ctx, &s, source.Start.Family); err != nil && ctx.Err() == nil {
+		history := time.Since(looked) >= historyInterval
+		err := l.look(ctx, &s, source, history)
+		switch code := fault.CodeOf(err); {
+		case code == fault.MYPurged || code == fault.MYOtherHistory:
+			l.lost <- err
+			return
+		case err == nil && history:
+			looked = time.Now()
+		case err != nil && ctx.Err() == nil:
 			l.cfg.Logger.WarnContext(ctx, "source head not observed", telemetry.Err(err))
 			s.close()
 		}
@@ -105,7 +136,7 @@ func (l *link) observe(ctx context.Context, source *enumeratorState) {
 	}
 }
 
-func (l *link) look(ctx context.Context, s *sql, family position.Type) error {
+func (l *link) look(ctx context.Context, s *sql, source *enumeratorState, history bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	session, err := s.open(ctx)
@@ -116,8 +147,18 @@ func (l *link) look(ctx context.Context, s *sql, family position.Type) error {
 	if look.facts, err = session.Facts(ctx); err != nil {
 		return err
 	}
-	if look.facts.Family != family {
-		return fault.New(fault.MYOtherHistory, l.where, "the server names transactions otherwise than before", "where", l.where)
+	if look.facts.Family != source.Start.Family {
+		return l.foreign("the server names transactions otherwise than before")
+	}
+	if history {
+		h, err := session.History(ctx, look.facts)
+		if err != nil {
+			return err
+		}
+		at := l.kept() // behind the history: what is committed meanwhile may be purged
+		if err := l.judge(look.facts, h, source.UUID, &at); err != nil {
+			return err
+		}
 	}
 	missing := l.end.missing() // before the head is read: an end that lies before the question would leave rows out
 	head, err := look.head(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"weir.dev/weir/pkg/cdc"
@@ -49,6 +50,7 @@ type reader struct {
 	stopped  bool // the end of a drain, or of the catch-up, is passed
 	session  int  // of the link; items of earlier ones are not looked at
 	key      cdc.Key
+	cuts     map[epoch.ID]core.Point // where the log was at the epochs that are not committed
 }
 
 var _ source.Reader = (*reader)(nil)
@@ -56,7 +58,7 @@ var _ source.Reader = (*reader)(nil)
 func newReader(cfg source.Config, o *opened) *reader {
 	r := &reader{
 		opened: o, cutLimit: cfg.MaxTransactionRows, progress: newProgress(cfg.Subtask.Index != cdc.LogReader), share: cdc.NewShare(ahead),
-		schemas: make(map[rows.TableID]schemaVersion), plans: make(map[cdc.TableID]*scanPlan), tables: make(map[cdc.TableID]*table),
+		schemas: make(map[rows.TableID]schemaVersion), plans: make(map[cdc.TableID]*scanPlan), tables: make(map[cdc.TableID]*table), cuts: make(map[epoch.ID]core.Point),
 	}
 	r.link = startLink(o, r.progress)
 	r.batches = halves.NewBatches(cfg.Batch, r.at)
@@ -89,6 +91,9 @@ func (r *reader) Receive(payload []byte) error {
 			return err
 		}
 		r.source, r.standing = s, s.Standing
+		if r.cfg.Subtask.Index == cdc.LogReader {
+			r.link.begin(s)
+		}
 		r.copier = startCopier(r.opened, s)
 		return nil
 	case kind == halves.TellCopy && r.source != nil:
@@ -229,6 +234,8 @@ func (r *reader) wait(ctx context.Context, out source.Output, wake <-chan struct
 		return false, nil
 	case <-late:
 		return false, r.batches.FlushOld(ctx, out)
+	case err := <-r.link.lost:
+		return false, err
 	case <-r.link.end.news: // a drain has found its end, which may be here
 		r.drainReached()
 		return r.safe(), nil
@@ -257,6 +264,7 @@ func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 		return source.Cut{State: r.share.State(nil)}, nil
 	}
 	at := r.tracker.Position()
+	r.cuts[e] = at.Before
 	log, err := json.Marshal(readerState{Version: stateVersion, Position: at, Schemas: r.schemas})
 	if err != nil {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: %w", e, err)
@@ -264,8 +272,13 @@ func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	return source.Cut{State: r.share.State(log), Position: at.Public(), Torn: at.IsTorn()}, nil
 }
 
-// Confirm does nothing: the server keeps its log as long as it was told to, whoever reads it.
-func (r *reader) Confirm(epoch.ID, source.Cut) {}
+// Confirm notes what of the log is needed no more; the server keeps its log as long as it was told to, whoever reads it.
+func (r *reader) Confirm(e epoch.ID, _ source.Cut) {
+	if at, ok := r.cuts[e]; ok {
+		r.link.keep(at)
+	}
+	maps.DeleteFunc(r.cuts, func(n epoch.ID, _ core.Point) bool { return n <= e })
+}
 
 // Drain fixes the end at what the server has now; the link finds out where that is.
 func (r *reader) Drain(context.Context) error {

@@ -9,7 +9,6 @@ import (
 	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
-	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/cdc-mysql/internal/catalog"
 	"weir.dev/weir/services/cdc-mysql/internal/core"
@@ -43,7 +42,7 @@ func (s *setup) run(ctx context.Context) error {
 	if err := s.facts.Check(s.where); err != nil {
 		return err
 	}
-	if err := s.checkGTIDs(s.facts); err != nil {
+	if err := s.checkCommits(ctx); err != nil {
 		return err
 	}
 	if s.charsets, err = catalog.Charsets(ctx, s.session, s.facts); err != nil {
@@ -62,12 +61,12 @@ func (s *setup) run(ctx context.Context) error {
 	return nil
 }
 
-// checkGTIDs refuses a copy of a server whose transactions have no names.
-func (o *opened) checkGTIDs(f *server.Facts) error {
-	if f.Family == position.MySQLBinlog && o.mode() != cdc.Never {
-		return fault.New(fault.MYSetting, o.where, "this build copies tables of MySQL only where transactions have GTIDs; snapshot: {mode: never} follows the log without", "setting", "gtid_mode", "value", "ON")
+// checkCommits refuses a copy of a server whose transactions have no names and that does not say which commits are under way.
+func (s *setup) checkCommits(ctx context.Context) error {
+	if s.facts.Family != position.MySQLBinlog || s.mode() == cdc.Never {
+		return nil
 	}
-	return nil
+	return s.session.CheckCommits(ctx)
 }
 
 // create makes what the first attempt of a life needs, and every attempt until an epoch is durable. Where the log begins is
@@ -77,7 +76,7 @@ func (s *setup) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.state = enumeratorState{Version: stateVersion, Start: start, UUID: s.facts.UUID}
+	s.state = enumeratorState{Version: stateVersion, Start: start, Resume: start, UUID: s.facts.UUID, Applied: s.cfg.Applied}
 	if s.cfg.Again != nil {
 		s.state.Again = s.cfg.Again.Seq // everything is copied in any case
 	}
@@ -117,23 +116,32 @@ func (s *setup) choose(ctx context.Context) ([]*catalog.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	var tables []*catalog.Table
-	for _, t := range all {
-		switch {
-		case !s.captures(t.Name):
-		case t.Obstacle != "":
-			s.skipped = append(s.skipped, skippedTable{t.Name, "not captured: " + t.Obstacle + " cannot be copied exactly"})
-		default:
-			tables = append(tables, t)
-		}
-	}
+	tables := slices.DeleteFunc(slices.Clone(all), func(t *catalog.Table) bool { return !s.captures(t.Name) || t.Obstacle != "" })
 	if len(tables) == 0 {
 		return nil, fault.New(fault.MYNoTables, s.where+".tables", fmt.Sprintf("none of the %d tables that user %q can see matches", len(all), s.target.User()))
 	}
+	s.skipped = s.outside(all, nil)
 	return tables, catalog.Describe(ctx, s.session, tables)
 }
 
-// restore goes on with a durable epoch, if the server still is what the state says and has the log behind the position.
+// outside lists the tables that match and are not captured, with the reason.
+func (o *opened) outside(all []*catalog.Table, captured []capturedTable) []skippedTable {
+	var other []skippedTable
+	known := byName(captured)
+	for _, t := range all {
+		switch {
+		case known[t.Name] != nil || !o.captures(t.Name):
+		case t.Obstacle != "":
+			other = append(other, skippedTable{t.Name, "not captured: " + t.Obstacle + " cannot be copied exactly"})
+		case captured != nil:
+			other = append(other, skippedTable{t.Name, "not captured: made after the job was set up; `weir job apply FILE` adds it"})
+		}
+	}
+	return other
+}
+
+// restore goes on with a durable epoch, if the server still is what the state says and has the log behind the position. An order
+// to copy everything anew begins with the log as it is now, whatever became of the one before.
 func (s *setup) restore(ctx context.Context) error {
 	state, err := decodeEnumeratorState(s.cfg.Restore, s.where)
 	if err != nil {
@@ -144,54 +152,56 @@ func (s *setup) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	at := &s.state.Start
-	if log != nil {
-		at = &log.Position.Before
+	if order := s.cfg.Again; order != nil && order.Seq > s.state.Again && len(order.Tables) == 0 {
+		return s.renew(ctx, log)
 	}
-	if err := s.reachable(ctx, at); err != nil {
+	s.state.Resume = s.state.Start
+	if log != nil {
+		s.state.Resume = log.Position.Before
+	}
+	if err := s.reachable(ctx, &s.state.Resume); err != nil {
+		return err
+	}
+	if err := s.amend(ctx, log); err != nil {
 		return err
 	}
 	all, err := catalog.List(ctx, s.session)
 	if err != nil {
 		return err
 	}
-	captured := byName(s.state.Tables)
-	for _, t := range all {
-		if s.captures(t.Name) && captured[t.Name] == nil {
-			s.skipped = append(s.skipped, skippedTable{t.Name, "not captured: made after the job was set up"})
-		}
-	}
+	s.skipped = s.outside(all, s.state.Tables)
 	return s.again(ctx, log)
 }
 
 // reachable proves that the server has the history up to a point, and the log behind it.
 func (s *setup) reachable(ctx context.Context, at *core.Point) error {
-	if at.Family != s.facts.Family {
-		return fault.New(fault.MYOtherHistory, s.where, fmt.Sprintf("the position is of family %s, the server now has %s", at.Family, s.facts.Family), "where", s.where)
+	h, err := s.session.History(ctx, s.facts)
+	if err != nil {
+		return err
 	}
-	switch at.Family {
-	case position.MySQLGTID:
-		executed, err := s.session.Executed(ctx)
-		if err != nil {
-			return err
-		}
-		if !executed.ContainsSet(at.GTIDs) {
-			return fault.New(fault.MYOtherHistory, s.where, fmt.Sprintf("the job has read %s, the server has %s", at.GTIDs, executed), "where", s.where)
-		}
-		purged, err := s.session.Purged(ctx)
-		if err != nil {
-			return err
-		}
-		if !at.GTIDs.ContainsSet(purged) {
-			return fault.New(fault.MYPurged, s.where, fmt.Sprintf("the job has read %s, the server has purged %s", at.GTIDs, purged))
-		}
-	case position.MySQLBinlog:
-		if s.facts.UUID != s.state.UUID {
-			return fault.New(fault.MYOtherHistory, s.where, "places in files belong to one server, and this is another", "where", s.where)
-		}
-	default: // MariaDB compares when it is asked for the log
+	return s.judge(s.facts, h, s.state.UUID, at)
+}
+
+// judge is the fault of a server whose log cannot be read on from a point. uuid is that of the server that the point is of.
+func (o *opened) judge(now *server.Facts, h *core.History, uuid string, at *core.Point) error {
+	switch {
+	case at.Family != now.Family:
+		return o.foreign(fmt.Sprintf("the position is of family %s, the server now has %s", at.Family, now.Family))
+	case at.Family == position.MySQLBinlog && now.UUID != uuid:
+		return o.foreign("places in files belong to one server, and this is another")
+	}
+	switch verdict, why := h.Judge(at); verdict {
+	case core.Lost:
+		return fault.New(fault.MYPurged, o.where, why, "job", o.cfg.Job)
+	case core.Foreign:
+		return o.foreign(why)
+	case core.Readable:
 	}
 	return nil
+}
+
+func (o *opened) foreign(why string) error {
+	return fault.New(fault.MYOtherHistory, o.where, why, "where", o.where, "job", o.cfg.Job)
 }
 
 // resume goes on with the copy of a durable epoch, and returns where the log was; nil when it was not begun.
@@ -206,44 +216,11 @@ func (s *setup) resume() (*readerState, error) {
 	if s.assigner, err = cdc.RestoreAssigner(s.copyConfig(), head, segments, s.cfg.Parts); err != nil {
 		return bad(err)
 	}
-	s.assigner.Tables(s.tasks())
+	s.standing = s.assigner.Tables(s.tasks())
 	if log := s.assigner.Log(); log != nil {
 		return decodeReaderState(log, s.where)
 	}
 	return nil, nil
-}
-
-// again takes an order to copy tables anew, in the form they have now.
-func (s *setup) again(ctx context.Context, log *readerState) error {
-	order := s.cfg.Again
-	if order == nil || order.Seq <= s.state.Again {
-		return nil
-	}
-	s.state.Again = order.Seq
-	last := make(map[rows.TableID]schemaVersion)
-	if log != nil {
-		last = log.Schemas
-	}
-	for i := range s.state.Tables {
-		t := &s.state.Tables[i]
-		if (len(order.Tables) > 0 && !slices.Contains(order.Tables, t.String())) || !s.assigner.Again(t.ID) {
-			continue
-		}
-		now := &catalog.Table{Name: t.Name, RowBytes: t.RowBytes}
-		if err := catalog.Describe(ctx, s.session, []*catalog.Table{now}); err != nil {
-			return err
-		}
-		sent, ok := last[rows.TableID(t.String())]
-		if !ok {
-			sent = schemaVersion{Version: t.Number, Fingerprint: t.Fingerprint}
-		}
-		c, err := capture(now, t.ID, sent, s.where)
-		if err != nil {
-			return err
-		}
-		*t, s.standing = c, log != nil
-	}
-	return nil
 }
 
 func (s *setup) copyConfig() cdc.Config {

@@ -20,8 +20,16 @@ type enumeratorState struct {
 	Tables  []capturedTable `json:"tables"`
 	// Again is the last order to copy tables anew that was taken.
 	Again uint64 `json:"again,omitempty"`
+	// Applied is the last change of the spec that was taken.
+	Applied uint64 `json:"applied,omitempty"`
+	// Gone are the tables that were captured once and are no more, with the last version of their schema: rows of them are at the
+	// sinks.
+	Gone map[rows.TableID]schemaVersion `json:"gone,omitempty"`
+	// Resume is where the log is read on in this attempt. It tells the reader of the log what must not be purged before it has the
+	// log itself.
+	Resume core.Point `json:"resume,omitzero"`
 	// Standing tells readers that the log waits until it is asked to pause, and Charsets the names of character sets by the
-	// numbers of collations; neither is in an epoch.
+	// numbers of collations; neither they nor Resume are in an epoch.
 	Standing bool              `json:"standing,omitempty"`
 	Charsets map[uint64]string `json:"charsets,omitempty"`
 	MariaDB  bool              `json:"mariadb,omitempty"`

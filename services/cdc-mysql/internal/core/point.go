@@ -104,6 +104,13 @@ func (p *Point) Pass(t Txn, end position.BinlogPos) {
 	}
 }
 
+// Idle takes the server's statement that it is at a place in its files, and no transaction open.
+func (p *Point) Idle(at position.BinlogPos) {
+	if p.Family == position.MySQLBinlog {
+		p.Binlog = at
+	}
+}
+
 // Clone returns a point that Pass does not move.
 func (p *Point) Clone() Point {
 	return Point{Family: p.Family, GTIDs: p.GTIDs.Clone(), Maria: p.Maria.Clone(), Binlog: p.Binlog}

@@ -73,8 +73,8 @@ func (t *Tracker) Commit(end position.BinlogPos) error {
 
 // Idle takes the server's statement that it is at a place in its files, and nothing open.
 func (t *Tracker) Idle(at position.BinlogPos) {
-	if !t.open && !t.from.IsTorn() && t.from.Before.Family == position.MySQLBinlog {
-		t.from.Before.Binlog = at
+	if !t.open && !t.from.IsTorn() {
+		t.from.Before.Idle(at)
 	}
 }
 

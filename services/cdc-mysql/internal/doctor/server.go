@@ -44,9 +44,8 @@ func (c *checker) fail(check, subject string, err error, why string, remedy pref
 	c.findings = append(c.findings, f)
 }
 
-// Judge judges the server. noGTID is the error of a start that copies without GTIDs,
-// nil when it does not.
-func (f *Facts) Judge(where string, noGTID error) []preflight.Finding {
+// Judge judges the server. commits is the error of a start that copies without GTIDs and cannot see which commits are under way.
+func (f *Facts) Judge(where string, commits error) []preflight.Finding {
 	c := checker{group: where}
 	c.ok("connect", "account %s", f.Login)
 	if err := f.CheckVersion(where); err != nil {
@@ -75,7 +74,7 @@ func (f *Facts) Judge(where string, noGTID error) []preflight.Finding {
 			c.ok(check, "%s", orNone(s.Value))
 		}
 	}
-	f.gtids(&c, noGTID)
+	f.gtids(&c, commits)
 	return c.findings
 }
 
@@ -86,17 +85,17 @@ func orNone(s string) string {
 	return s
 }
 
-func (f *Facts) gtids(c *checker, noGTID error) {
+func (f *Facts) gtids(c *checker, commits error) {
 	switch {
 	case f.MariaDB:
 		c.ok("gtid_mode", "MariaDB has its GTIDs always")
 	case f.variables["gtid_mode"] == "ON":
 		c.ok("gtid_mode", "on")
-	case noGTID == nil:
+	case commits == nil:
 		c.warn("gtid_mode", "", "gtid_mode is "+f.variables["gtid_mode"],
 			"positions are places in this server's files: the job cannot go on at another server", f.gtidRemedy())
 	default:
-		c.fail("gtid_mode", "", noGTID, "", f.gtidRemedy())
+		c.fail("gtid_mode", "", commits, "a copy needs to know what is visible of the log", f.gtidRemedy())
 	}
 }
 

@@ -53,5 +53,5 @@ func (t *Target) serverFault(e *mysql.MyError) error {
 			code = fault.MYServerID
 		}
 	}
-	return fault.Wrap(e, code, t.where, why, "where", t.where, "user", t.user)
+	return fault.Wrap(e, code, t.where, why, "where", t.where, "user", t.user, "job", t.job)
 }

@@ -3,11 +3,13 @@ package server
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/services/cdc-mysql/internal/core"
 )
 
 // Facts are what a source has to know of a server.
@@ -135,13 +137,81 @@ func (s *Session) Status(ctx context.Context, f *Facts) (position.BinlogPos, err
 	return position.NewBinlogPos(row[0], pos)
 }
 
-// Purged is what the server no longer has the log of.
-func (s *Session) Purged(ctx context.Context) (position.GTIDSet, error) {
-	row, err := s.One(ctx, "SELECT @@GLOBAL.gtid_purged")
-	if err != nil {
-		return position.GTIDSet{}, err
+// History is what the server has of its log, for points of its family.
+func (s *Session) History(ctx context.Context, f *Facts) (*core.History, error) {
+	h := &core.History{Logged: core.Point{Family: f.Family}, Purged: core.Point{Family: f.Family}}
+	var err error
+	switch f.Family {
+	case position.MySQLGTID:
+		if h.Purged.GTIDs, h.Logged.GTIDs, err = s.gtids(ctx); err != nil {
+			return nil, err
+		}
+	case position.MariaDBGTID:
+		if h.Logged.Maria, err = s.MariaLogged(ctx); err != nil {
+			return nil, err
+		}
+		if h.Purged.Maria, err = s.mariaPurged(ctx); err != nil {
+			return nil, err
+		}
+	default:
+		if h.Files, err = s.binlogs(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return position.ParseGTIDSet(row[0])
+	return h, nil
+}
+
+// owner is who commits a transaction that is logged and perhaps not yet visible.
+var owner = regexp.MustCompile(`#[0-9]+`)
+
+// gtids are the transactions of which a server with GTIDs no longer has the log, and those that it has logged: it has executed
+// them, or they are being committed.
+func (s *Session) gtids(ctx context.Context) (purged, logged position.GTIDSet, err error) {
+	// In one row, since it is read from left to right: what is no longer owned was executed.
+	row, err := s.One(ctx, "SELECT @@GLOBAL.gtid_purged, @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed")
+	if err != nil {
+		return purged, logged, err
+	}
+	owned, err := position.ParseGTIDSet(owner.ReplaceAllString(row[1], ""))
+	if err != nil {
+		return purged, logged, err
+	}
+	if purged, err = position.ParseGTIDSet(row[0]); err != nil {
+		return purged, logged, err
+	}
+	if logged, err = position.ParseGTIDSet(row[2]); err != nil {
+		return purged, logged, err
+	}
+	logged.AddSet(owned)
+	return purged, logged, nil
+}
+
+// mariaPurged is what lies before the oldest file of a MariaDB server's log.
+func (s *Session) mariaPurged(ctx context.Context) (position.MariaGTIDSet, error) {
+	files, err := s.binlogs(ctx)
+	if err != nil || len(files) == 0 {
+		return position.MariaGTIDSet{}, err
+	}
+	row, err := s.One(ctx, "SELECT BINLOG_GTID_POS('"+files[0].File()+"', 4)")
+	if err != nil {
+		return position.MariaGTIDSet{}, err
+	}
+	return position.ParseMariaGTIDSet(row[0])
+}
+
+// binlogs are the server's files of the log, in their order, and how long each is.
+func (s *Session) binlogs(ctx context.Context) ([]position.BinlogPos, error) {
+	var files []position.BinlogPos
+	err := s.Query(ctx, "SHOW BINARY LOGS", func(c [][]byte) error {
+		size, err := strconv.ParseUint(string(c[1]), 10, 64)
+		if err != nil {
+			return fmt.Errorf("size of binary log %s: %w", c[0], err)
+		}
+		at, err := position.NewBinlogPos(string(c[0]), size)
+		files = append(files, at)
+		return err
+	})
+	return files, err
 }
 
 // MariaLogged is what a MariaDB server has logged.

@@ -21,7 +21,7 @@ const connectTimeout = 10 * time.Second
 
 // Target is the server of one source.
 type Target struct {
-	where          string
+	where, job     string
 	network        string
 	address        string
 	user, password string
@@ -31,14 +31,14 @@ type Target struct {
 }
 
 // NewTarget parses a connection URL: mysql://user:password@host:port/?tls=false|true|skip-verify. where is the path of the source
-// in the job spec, for errors.
-func NewTarget(raw, where string) (*Target, error) {
+// in the job spec and job its name, for errors.
+func NewTarget(raw, where, job string) (*Target, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "mysql" || u.Hostname() == "" {
 		// The parser's own text may quote the URL.
 		return nil, fault.New(fault.MYCannotConnect, where, "the URL is not mysql://user@host:port/", "where", where)
 	}
-	t := &Target{where: where, network: "tcp", host: u.Hostname(), user: u.User.Username()}
+	t := &Target{where: where, job: job, network: "tcp", host: u.Hostname(), user: u.User.Username()}
 	t.password, _ = u.User.Password()
 	port := u.Port()
 	if port == "" {
