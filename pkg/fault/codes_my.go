@@ -18,7 +18,7 @@ const (
 	MYImage           Code = "WEIR-MY-014" // the log has a change without all its columns
 	MYIncident        Code = "WEIR-MY-015" // the server says that its log has a gap
 	MYServerID        Code = "WEIR-MY-016" // another replica uses the server id
-	MYXA              Code = "WEIR-MY-017" // the log has a distributed transaction
+	MYXA              Code = "WEIR-MY-017" // a distributed transaction cannot be followed
 	MYKeylessBusy     Code = "WEIR-MY-018" // a table without a key is too large or too busy to be copied at once
 	MYTableRemoved    Code = "WEIR-MY-019" // a captured table was dropped or renamed
 )
@@ -107,8 +107,8 @@ func myCodes() []Entry {
 		},
 		{
 			Code: MYXA, Name: "MY_XA", Class: Permanent, Exit: ExitEnvironment,
-			Title:  "the log has a distributed transaction",
-			Remedy: "This build cannot follow XA transactions. Leave <table> out of the source, or change it in plain transactions.",
+			Title:  "a distributed transaction cannot be followed",
+			Remedy: "Its rows are not at hand: have every table copied anew from the log as it is now: `weir job resnapshot <job>`. Commit distributed transactions that were prepared long ago before that, and make large ones smaller.",
 		},
 		{
 			Code: MYKeylessBusy, Name: "MY_KEYLESS", Class: Permanent, Exit: ExitEnvironment,
@@ -118,7 +118,7 @@ func myCodes() []Entry {
 		{
 			Code: MYTableRemoved, Name: "MY_TABLE_REMOVED", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "a captured table was dropped or renamed",
-			Remedy: "Submit the job under a new name without <table>, or with its new name.",
+			Remedy: "When the table was dropped, or has another name now: `weir job apply` with the job's file takes the tables as they are. When another table has its name now, copy it anew: `weir job resnapshot <job> <table>`",
 		},
 	}
 }

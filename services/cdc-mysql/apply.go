@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/mycodec"
@@ -15,6 +16,9 @@ var errCut = errors.New("a row that is not as long as its cells")
 
 // apply applies one step of the log.
 func (r *reader) apply(ctx context.Context, out source.Output, st *step) error {
+	if r.passedBefore(st) {
+		return nil
+	}
 	switch st.kind {
 	case stepBegin:
 		return r.undecodable(r.tracker.Begin(st.txn, st.time))
@@ -36,18 +40,42 @@ func (r *reader) apply(ctx context.Context, out source.Output, st *step) error {
 			}
 		}
 		return r.commit(st)
-	case stepRows:
+	case stepRemove:
 		fresh, err := r.tracker.Event()
-		if err != nil || !fresh || st.image == nil || r.had(st.table) {
+		if err != nil {
 			return r.undecodable(err)
 		}
-		t, err := r.described(ctx, out, st.table)
-		if err != nil {
-			return err
+		if fresh && slices.ContainsFunc(st.tables, func(t *capturedTable) bool { return !r.had(t.ID) }) {
+			return st.err
 		}
-		return r.rows(ctx, out, t, st)
+		return r.commit(st)
+	case stepRows:
+		if r.hold(st) {
+			return nil
+		}
+		return r.change(ctx, out, st)
+	case stepPrepare:
+		return r.prepare(st)
+	case stepOutcome:
+		return r.outcome(ctx, out, st)
 	}
 	return nil
+}
+
+// change applies the rows of a step.
+func (r *reader) change(ctx context.Context, out source.Output, st *step) error {
+	fresh, err := r.tracker.Event()
+	if err != nil || !fresh || st.table.captured == nil || r.had(st.table.captured.ID) {
+		return r.undecodable(err)
+	}
+	if st.err != nil {
+		return st.err
+	}
+	t, err := r.described(ctx, out, st.table)
+	if err != nil {
+		return err
+	}
+	return r.rows(ctx, out, t, st)
 }
 
 func (r *reader) commit(st *step) error {
@@ -61,12 +89,12 @@ func (r *reader) commit(st *step) error {
 
 // had reports whether every chunk of a table has the open transaction: what it did to the table is not looked at, in
 // whatever form the table was then.
-func (r *reader) had(d *described) bool {
+func (r *reader) had(id cdc.TableID) bool {
 	if r.filter == nil {
 		return false
 	}
 	txn, _ := r.tracker.Transaction()
-	f := r.filter.Table(d.captured.ID)
+	f := r.filter.Table(id)
 	return f == nil || f.Truncate(txn) == cdc.Drop
 }
 

@@ -1,6 +1,7 @@
 package cdcmysql
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -283,7 +284,7 @@ func (c *copier) snapshot(ctx context.Context, plan *scanPlan) (core.Point, []st
 		mark, steps := c.follower.window()
 		again := plan.captured.Whole && len(steps) > 0
 		for _, s := range steps {
-			again = again || (s.kind == stepTruncate && slices.ContainsFunc(s.tables, func(t *capturedTable) bool { return t.ID == plan.captured.ID }))
+			again = again || s.kind == stepOutcome || (s.kind != stepRows && slices.ContainsFunc(s.tables, func(t *capturedTable) bool { return t.ID == plan.captured.ID }))
 		}
 		if !again {
 			return mark, steps, nil
@@ -333,8 +334,8 @@ func (p *scanPlan) changed(steps []step, where string) (*changes, error) {
 		if s.kind != stepRows {
 			continue
 		}
-		if s.table.err != nil {
-			return nil, s.table.err
+		if err := cmp.Or(s.err, s.table.err); err != nil {
+			return nil, err
 		}
 		if !slices.Equal(s.table.columns, p.columns) {
 			return nil, columnsChanged(where, p.captured)

@@ -23,6 +23,11 @@ const (
 	stepTruncate
 	stepCommit
 	stepIdle // nothing is open, and the log is at end
+	// stepRemove takes tables away.
+	stepRemove
+	// stepPrepare ends a distributed transaction whose outcome is to come, stepOutcome is that.
+	stepPrepare
+	stepOutcome
 )
 
 // change is what a rows event does.
@@ -46,15 +51,22 @@ type step struct {
 	tables []*capturedTable
 	end    position.BinlogPos
 	size   int
+	// err is what stops the source, unless the copies of the tables have the step.
+	err error
+	// xa says that the rows are of a distributed transaction, and xid which one is prepared or, unless it is committed, rolled
+	// back.
+	xa        bool
+	xid       string
+	committed bool
 }
 
 // events makes steps of the events of one stream.
 type events struct {
 	where    string
+	job      string
 	family   position.Type
 	charsets map[uint64]string
 	captured map[core.Name]*capturedTable
-	schemas  map[string]bool // databases with captured tables
 
 	maps   map[uint64]*described
 	known  map[core.Name]*described
@@ -64,15 +76,11 @@ type events struct {
 	before position.BinlogPos
 }
 
-func newEvents(where string, s *enumeratorState) *events {
-	v := &events{
-		where: where, family: s.Start.Family, charsets: s.Charsets, captured: byName(s.Tables), schemas: make(map[string]bool),
+func newEvents(target *server.Target, s *enumeratorState) *events {
+	return &events{
+		where: target.Where(), job: target.Job(), family: s.Start.Family, charsets: s.Charsets, captured: byName(s.Tables),
 		maps: make(map[uint64]*described), known: make(map[core.Name]*described),
 	}
-	for _, t := range s.Tables {
-		v.schemas[t.Schema] = true
-	}
-	return v
 }
 
 // next waits for the next event that is a step.
@@ -105,7 +113,7 @@ func (v *events) step(e *replication.BinlogEvent, at position.BinlogPos) (step, 
 	case *replication.GtidTaggedLogEvent:
 		return v.begin(e, &ev.GTIDEvent, ev.Tag.String()), nil
 	case *replication.MariadbGTIDEvent:
-		v.inside, v.xa, v.rows = ev.Flags&replication.BINLOG_MARIADB_FL_STANDALONE == 0, false, 0
+		v.inside, v.xa, v.rows = ev.Flags&replication.BINLOG_MARIADB_FL_STANDALONE == 0, ev.Flags&mariaPrepared != 0, 0
 		t := position.MariaGTID{Domain: ev.GTID.DomainID, Server: ev.GTID.ServerID, N: ev.GTID.SequenceNumber}
 		return step{kind: stepBegin, txn: core.Txn{Maria: t}, time: int64(e.Header.Timestamp) * 1e6}, nil
 	case *replication.XIDEvent:
@@ -119,7 +127,7 @@ func (v *events) step(e *replication.BinlogEvent, at position.BinlogPos) (step, 
 		return step{kind: stepIdle, end: at}, nil
 	case *replication.GenericEvent:
 		if e.Header.EventType == replication.XA_PREPARE_LOG_EVENT {
-			return v.commit(at), nil
+			return v.prepared(ev.Data, at)
 		}
 	}
 	return step{}, nil
@@ -144,9 +152,33 @@ func (v *events) commit(at position.BinlogPos) step {
 	return step{kind: stepCommit, end: at}
 }
 
+// mariaPrepared is the flag of a transaction that is prepared and not committed.
+const mariaPrepared = 64
+
+// prepared ends a distributed transaction: once, or with its outcome to come.
+func (v *events) prepared(body []byte, at position.BinlogPos) (step, error) {
+	st := v.commit(at)
+	const head = 1 + 3*4 // whether it ends at once, the format, and the lengths of both parts of the name
+	if len(body) < head {
+		return step{}, fault.New(fault.MYDecode, v.where, fmt.Sprintf("the end of a distributed transaction of %d bytes", len(body)))
+	}
+	format, global := binary.LittleEndian.Uint32(body[1:]), uint64(binary.LittleEndian.Uint32(body[5:]))
+	both := global + uint64(binary.LittleEndian.Uint32(body[9:]))
+	name := body[head:]
+	if uint64(len(name)) < both {
+		return step{}, fault.New(fault.MYDecode, v.where, "the name of a distributed transaction is cut off")
+	}
+	st.kind, st.xid = stepPrepare, core.XID(name[:global], name[global:both], format)
+	if body[0] != 0 {
+		st.kind, st.committed = stepOutcome, true
+	}
+	return st, nil
+}
+
 // statement takes a statement of the log. One that is no part of a larger transaction is a transaction of its own.
 func (v *events) statement(ev *replication.QueryEvent, at position.BinlogPos) (step, error) {
 	st := core.Classify(string(ev.Query), string(ev.Schema))
+	removed := step{kind: stepRemove, end: at}
 	switch st.Kind {
 	case core.Begin:
 		v.inside = true
@@ -171,15 +203,25 @@ func (v *events) statement(ev *replication.QueryEvent, at position.BinlogPos) (s
 		return emptied, nil
 	case core.Remove:
 		for _, n := range st.Tables {
-			if v.captured[n] != nil {
-				return step{}, fault.New(fault.MYTableRemoved, v.where, fmt.Sprintf("table %s, at %s", n, at), "table", n.String())
+			if t := v.captured[n]; t != nil {
+				removed.tables = append(removed.tables, t)
 			}
 		}
 	case core.RemoveSchema:
-		if v.schemas[st.Schema] {
-			return step{}, fault.New(fault.MYTableRemoved, v.where, fmt.Sprintf("database %s, at %s", st.Schema, at), "table", st.Schema+".*")
+		for n, t := range v.captured {
+			if n.Schema == st.Schema {
+				removed.tables = append(removed.tables, t)
+			}
 		}
-	case core.XAEnd, core.XAOutcome, core.Other:
+	case core.XAOutcome:
+		v.inside = false
+		return step{kind: stepOutcome, xid: st.XID, committed: st.Committed, end: at}, nil
+	case core.XAEnd, core.Other:
+	}
+	if len(removed.tables) > 0 {
+		name := removed.tables[0].String()
+		removed.err = fault.New(fault.MYTableRemoved, v.where, fmt.Sprintf("table %s, at %s", name, at), "table", name, "job", v.job)
+		return removed, nil
 	}
 	if v.inside {
 		return step{}, nil // a savepoint, or a table made of rows that follow
@@ -210,8 +252,12 @@ func (v *events) rowsEvent(e *replication.BinlogEvent, ev *replication.RowsEvent
 	if d == nil {
 		return step{}, fault.New(fault.MYDecode, v.where, fmt.Sprintf("rows of table %d, which was not described", ev.TableID))
 	}
-	st := step{kind: stepRows, table: d}
+	st := step{kind: stepRows, table: d, xa: v.xa}
 	if d.captured == nil {
+		return st, nil
+	}
+	incomplete := func(why string) (step, error) {
+		st.err = fault.New(fault.MYImage, v.where, fmt.Sprintf("table %s: %s", d.name, why), "table", d.name.String(), "job", v.job)
 		return st, nil
 	}
 	v.rows++
@@ -223,13 +269,10 @@ func (v *events) rowsEvent(e *replication.BinlogEvent, ev *replication.RowsEvent
 	case replication.DELETE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv2, replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
 		st.change = deleted
 	default: // PARTIAL_UPDATE_ROWS: a document's differences
-		return step{}, fault.New(fault.MYImage, v.where, fmt.Sprintf("table %s: an event of type %s", d.name, e.Header.EventType), "table", d.name.String())
-	}
-	if v.xa {
-		return step{}, fault.New(fault.MYXA, v.where, "table "+d.name.String(), "table", d.name.String())
+		return incomplete(fmt.Sprintf("an event of type %s", e.Header.EventType))
 	}
 	if d.err == nil && (!whole(ev.ColumnBitmap1, len(d.widths)) || (st.change == updated && !whole(ev.ColumnBitmap2, len(d.widths)))) {
-		return step{}, fault.New(fault.MYImage, v.where, fmt.Sprintf("table %s: a row without some columns", d.name), "table", d.name.String())
+		return incomplete("a row without some columns")
 	}
 	var err error
 	st.image, err = image(e, st.change == updated)

@@ -136,19 +136,24 @@ func (r *reader) follow(split *cdc.LogSplit) error {
 	r.passed()
 	r.tracker.Rewind()
 	r.session++
-	r.link.open(r.source, r.session, r.tracker.Before().Clone(), r.locator)
+	from := r.tracker.Before().Clone()
+	if before := r.prepared.from(); before != nil {
+		from, r.prepared.back = before.Clone(), true
+	}
+	r.link.open(r.source, r.session, from, r.locator)
 	return nil
 }
 
 // begin places the reader where the log was left, or at its beginning.
 func (r *reader) begin(log []byte) error {
 	from := core.Position{Before: r.source.Start}
+	var waiting []pending
 	if log != nil {
 		last, err := decodeReaderState(log, r.where)
 		if err != nil {
 			return err
 		}
-		r.schemas, from = last.Schemas, last.Position
+		r.schemas, from, waiting = last.Schemas, last.Position, last.Pending
 	}
 	if r.schemas == nil {
 		r.schemas = make(map[rows.TableID]schemaVersion)
@@ -160,6 +165,7 @@ func (r *reader) begin(log []byte) error {
 		}
 	}
 	r.tracker = core.NewTracker(core.Position{Before: from.Before.Clone(), Torn: from.Torn})
+	r.prepared = newPrepared(waiting)
 	r.progress.start(from.Public())
 	return nil
 }

@@ -28,8 +28,11 @@ type follower struct {
 	lost  bool // and some of its changes went by unkept
 	part  []step
 	keep  *capturedTable // of which changes are kept; nil for none
-	kept  []step
-	err   error
+	xa    held
+	// prepared are the changes of distributed transactions, as far as they were seen.
+	prepared map[string]held
+	kept     []step
+	err      error
 }
 
 // follow starts a follower. It is of use from the place on that await is first asked for.
@@ -40,10 +43,10 @@ func follow(ctx context.Context, target *server.Target, id uint32, s *enumerator
 		cancel()
 		return nil, err
 	}
-	f := &follower{stop: cancel, moved: make(chan struct{}), point: from.Clone()}
+	f := &follower{stop: cancel, moved: make(chan struct{}), point: from.Clone(), prepared: make(map[string]held)}
 	f.done.Go(func() {
 		defer stream.Close()
-		v := newEvents(target.Where(), s)
+		v := newEvents(target, s)
 		for {
 			st, err := v.next(stream)
 			f.take(st, err)
@@ -72,17 +75,27 @@ func (f *follower) take(st step, err error) {
 	}
 	switch st.kind {
 	case stepBegin:
-		f.txn, f.open, f.lost, f.part = st.txn, true, false, f.part[:0]
+		f.txn, f.open, f.lost, f.part, f.xa = st.txn, true, false, f.part[:0], held{}
 	case stepRows:
 		switch {
-		case st.image == nil:
+		case st.table.captured == nil:
+		case st.xa:
+			f.xa.add(st)
 		case f.keep == nil:
 			f.lost = true
 		case st.table.captured.ID == f.keep.ID:
 			f.part = append(f.part, st)
 		}
-	case stepTruncate:
+	case stepTruncate, stepRemove:
 		f.part = append(f.part, st)
+		f.commit(st.end)
+	case stepPrepare:
+		if f.xa.bytes <= heldBytes {
+			f.prepared[st.xid] = f.xa
+		}
+		f.commit(st.end)
+	case stepOutcome:
+		f.outcome(st)
 		f.commit(st.end)
 	case stepCommit:
 		f.commit(st.end)
@@ -92,6 +105,26 @@ func (f *follower) take(st step, err error) {
 			f.point.Idle(st.end)
 		}
 		f.wake()
+	}
+}
+
+// outcome has the changes of a distributed transaction come to pass, or not. Of one that was not seen the step itself is kept.
+func (f *follower) outcome(st step) {
+	h, seen := f.prepared[st.xid]
+	delete(f.prepared, st.xid)
+	if len(f.xa.steps) > 0 { // prepared and committed in one
+		h, seen = f.xa, f.xa.bytes <= heldBytes
+	}
+	if f.keep == nil || !st.committed {
+		return
+	}
+	if !seen {
+		f.part = append(f.part, st)
+	}
+	for _, s := range h.steps {
+		if s.table.captured.ID == f.keep.ID {
+			f.part = append(f.part, s)
+		}
 	}
 }
 

@@ -91,7 +91,7 @@ func (l *link) receive(ctx context.Context, s *enumeratorState, session int, fro
 		return err
 	}
 	defer stream.Close()
-	v := newEvents(l.where, s)
+	v := newEvents(l.target, s)
 	for {
 		st, err := v.next(stream)
 		if err != nil {

@@ -37,6 +37,7 @@ type reader struct {
 	over   bool    // no chunk will follow
 
 	tracker  *core.Tracker                      // nil until the log was handed over
+	prepared *prepared                          // as the tracker
 	filter   *cdc.Filter[core.Txn, *core.Point] // nil when every change of the log counts
 	locator  *locator                           // for the link; nil when no key has to be located
 	only     bool                               // the log ends with the catch-up
@@ -264,8 +265,8 @@ func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 		return source.Cut{State: r.share.State(nil)}, nil
 	}
 	at := r.tracker.Position()
-	r.cuts[e] = at.Before
-	log, err := json.Marshal(readerState{Version: stateVersion, Position: at, Schemas: r.schemas})
+	r.cuts[e] = oldest(r.prepared.list, at.Before)
+	log, err := json.Marshal(readerState{Version: stateVersion, Position: at, Schemas: r.schemas, Pending: r.prepared.list})
 	if err != nil {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: %w", e, err)
 	}

@@ -157,7 +157,7 @@ func (s *setup) restore(ctx context.Context) error {
 	}
 	s.state.Resume = s.state.Start
 	if log != nil {
-		s.state.Resume = log.Position.Before
+		s.state.Resume = oldest(log.Pending, log.Position.Before)
 	}
 	if err := s.reachable(ctx, &s.state.Resume); err != nil {
 		return err

@@ -48,6 +48,8 @@ type readerState struct {
 	Version  int                            `json:"version"`
 	Position core.Position                  `json:"position"`
 	Schemas  map[rows.TableID]schemaVersion `json:"schemas"`
+	// Pending are the distributed transactions that were prepared before the position.
+	Pending []pending `json:"pending,omitempty"`
 }
 
 // mustMarshal writes values of this package's own types, which always can be.

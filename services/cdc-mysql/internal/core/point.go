@@ -104,9 +104,10 @@ func (p *Point) Pass(t Txn, end position.BinlogPos) {
 	}
 }
 
-// Idle takes the server's statement that it is at a place in its files, and no transaction open.
+// Idle takes the server's statement that it is at a place in its files, and no transaction open. A log that is read again from
+// before the point does not move it.
 func (p *Point) Idle(at position.BinlogPos) {
-	if p.Family == position.MySQLBinlog {
+	if order, ok := p.Binlog.Compare(at); p.Family == position.MySQLBinlog && (!ok || order < 0) {
 		p.Binlog = at
 	}
 }

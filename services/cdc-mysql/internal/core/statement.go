@@ -1,6 +1,12 @@
 package core
 
-import "strings"
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Name is a table by its database.
 type Name struct{ Schema, Table string }
@@ -42,6 +48,9 @@ type Statement struct {
 	Kind   StatementKind
 	Tables []Name
 	Schema string
+	// XID names the transaction that an XAOutcome decides about, as [XID] writes it, and Committed is the decision.
+	XID       string
+	Committed bool
 }
 
 // Classify reads a statement of the log; schema is the session's default database.
@@ -63,8 +72,10 @@ func Classify(sql, schema string) Statement {
 			return Statement{Kind: XABegin}
 		case "END", "PREPARE":
 			return Statement{Kind: XAEnd}
+		case "COMMIT":
+			return Statement{Kind: XAOutcome, XID: s.xid(), Committed: true}
 		}
-		return Statement{Kind: XAOutcome}
+		return Statement{Kind: XAOutcome, XID: s.xid()}
 	case "TRUNCATE":
 		s.skip("TABLE")
 		return Statement{Kind: Truncate, Tables: s.tables(schema)}
@@ -267,18 +278,79 @@ func (s *scanner) tables(schema string) (all []Name) {
 	}
 }
 
-// renamed lists the old names, and the new ones: a table that comes under a captured name is another table.
+// renamed lists the old names, and the new ones: a table that comes under a captured name is another table. One whose place was
+// taken by the copy that a tool for schema changes had made of it is the same table with other columns.
 func (s *scanner) renamed(schema string) (all []Name) {
+	type rename struct{ from, to Name }
+	var renames []rename
 	for {
 		from, ok := s.table(schema)
 		if !ok {
-			return all
+			break
 		}
 		s.skip("TO")
 		to, _ := s.table(schema)
-		all = append(all, from, to)
+		renames = append(renames, rename{from, to})
 		if !s.comma() {
-			return all
+			break
 		}
 	}
+	same := func(n Name) bool {
+		return slices.ContainsFunc(renames, func(r rename) bool { return r.from == n && setAside.is(n, r.to) }) &&
+			slices.ContainsFunc(renames, func(r rename) bool { return r.to == n && shadow.is(n, r.from) })
+	}
+	for _, r := range renames {
+		for _, n := range []Name{r.from, r.to} {
+			if !same(n) {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+// toolName is how gh-ost, pt-online-schema-change and spirit call a table that they make beside another one: underscores, the
+// table, and one of these behind it.
+type toolName struct{ suffixes []string }
+
+var (
+	shadow   = toolName{[]string{"_gho", "_new"}}
+	setAside = toolName{[]string{"_del", "_old"}}
+)
+
+func (t toolName) is(of, name Name) bool {
+	rest, ok := strings.CutPrefix(strings.TrimLeft(name.Table, "_"), strings.TrimLeft(of.Table, "_"))
+	if !ok || name.Schema != of.Schema || !strings.HasPrefix(name.Table, "_") {
+		return false
+	}
+	return slices.ContainsFunc(t.suffixes, func(suffix string) bool {
+		stamp, ok := strings.CutSuffix(rest, suffix) // or with the time between
+		return ok && strings.Trim(stamp, "_0123456789") == ""
+	})
+}
+
+// XID is the name of a distributed transaction, in one form whoever wrote it.
+func XID(global, branch []byte, format uint32) string {
+	return fmt.Sprintf("%x,%x,%d", global, branch, format)
+}
+
+// xid reads the name behind XA COMMIT or XA ROLLBACK: X'global',X'branch',format, the last two of which may be missing.
+func (s *scanner) xid() string {
+	var parts [2][]byte
+	format := uint64(1)
+	for i := 0; !s.end(); i++ {
+		switch {
+		case i < 2 && (s.text[0] == 'X' || s.text[0] == 'x') && len(s.text) > 1 && s.text[1] == '\'':
+			s.text = s.text[1:]
+			parts[i], _ = hex.DecodeString(s.quoted())
+		case i < 2 && (s.text[0] == '\'' || s.text[0] == '"'):
+			parts[i] = []byte(s.quoted())
+		case i == 2:
+			format, _ = strconv.ParseUint(s.word(), 10, 32)
+		}
+		if !s.comma() {
+			break
+		}
+	}
+	return XID(parts[0], parts[1], uint32(format))
 }

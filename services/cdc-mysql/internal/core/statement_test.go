@@ -34,7 +34,17 @@ func TestClassify(t *testing.T) {
 		{"CREATE TABLE t (a int)", "0"},
 		{"XA START X'01',X'',1", "7"},
 		{"XA END X'01',X'',1", "8"},
-		{"XA COMMIT X'01',X'',1", "9"},
+		{"XA COMMIT X'01',X'',1", "9 01,,1 committed"},
+		{"XA COMMIT X'6162' , X'ff' , 77 /* x */", "9 6162,ff,77 committed"},
+		{"XA ROLLBACK 'ab','c'", "9 6162,63,1"},
+		{"XA ROLLBACK 'ab'", "9 6162,,1"},
+		{"RENAME TABLE `a`.`t` TO `a`.`_t_del`, `a`.`_t_gho` TO `a`.`t`", "5 a._t_del a._t_gho"},
+		{"RENAME TABLE t TO _t_20240102030405_del, _t_gho TO t", "5 db._t_20240102030405_del db._t_gho"},
+		{"RENAME TABLE a.t TO a.__t_old, a.__t_new TO a.t", "5 a.__t_old a.__t_new"},
+		{"RENAME TABLE t TO _t_del, u TO t", "5 db.t db._t_del db.u db.t"},
+		{"RENAME TABLE t TO _u_del, _t_gho TO t", "5 db.t db._u_del db._t_gho db.t"},
+		{"RENAME TABLE _t_gho TO t", "5 db._t_gho db.t"},
+		{"RENAME TABLE t TO x._t_del, _t_gho TO t", "5 db.t x._t_del db._t_gho db.t"},
 		{"/*!50001 TRUNCATE TABLE t */", "4 db.t"},
 		{"TRUNCATE TABLE", "4"},
 		{"", "0"},
@@ -44,6 +54,12 @@ func TestClassify(t *testing.T) {
 		got := fmt.Sprint(s.Kind)
 		for _, n := range s.Tables {
 			got += " " + n.String()
+		}
+		if s.XID != "" {
+			got += " " + s.XID
+		}
+		if s.Committed {
+			got += " committed"
 		}
 		if s.Schema != "" {
 			got += " " + s.Schema

@@ -150,7 +150,7 @@ func beyond(a, b map[string]bool) []string {
 // a state, a plan or a target was made for.
 var mayChange = []string{
 	"epoch.*", "restart.*",
-	"sources.*.tables", "sources.*.readers", "sources.*.heartbeat", "sources.*.snapshot.chunk_rows",
+	"sources.*.url", "sources.*.tables", "sources.*.readers", "sources.*.heartbeat", "sources.*.snapshot.chunk_rows",
 	"sinks.*.writers", "sinks.*.allow",
 }
 
@@ -166,15 +166,22 @@ func inPlace(running, wanted *spec.Job) ([]string, error) {
 	return paths, nil
 }
 
-// follows reports whether what a path is of can take a change in. Of sources only those of PostgreSQL can by now.
+// follows reports whether what a path is of can take a change in. The position of a MySQL source says whether another server has
+// its history; a slot of PostgreSQL is at one server.
 func follows(running *spec.Job, path string) bool {
 	parts := strings.Split(path, ".")
 	if parts[0] != "sources" {
 		return true
 	}
 	s, _ := running.Source(parts[1])
-	_, ok := s.Config.(*spec.PostgresSource)
-	return ok
+	switch s.Config.(type) {
+	case *spec.PostgresSource:
+		return parts[2] != "url"
+	case *spec.MySQLSource:
+		return true
+	default:
+		return false
+	}
 }
 
 // decoded is a spec as plain maps and lists, with the defaults written out.
