@@ -48,6 +48,9 @@ func SavepointKey(job, name string) string { return jobKey(job, "savepoint."+Esc
 // NodeKey is the lease of a node.
 func NodeKey(node string) string { return "nodes." + EscapeToken(node) }
 
+// HoldKey is the lease of a name that one subtask at a time uses.
+func HoldKey(name string) string { return "holds." + EscapeToken(name) }
+
 // ProgressKey holds the latest progress record of a source.
 func ProgressKey(job, source string) string { return EscapeToken(job) + "." + EscapeToken(source) }
 

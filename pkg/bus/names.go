@@ -27,7 +27,7 @@ const (
 const (
 	// RegistryBucket holds what must be agreed on: heads, intents, specs, plans, manifests, savepoints.
 	RegistryBucket = "weir_registry"
-	// LeasesBucket holds time-limited ownership: the leader and the nodes.
+	// LeasesBucket holds time-limited ownership: the leader, the nodes, and names that one subtask at a time uses.
 	LeasesBucket = "weir_leases"
 	// ProgressBucket holds the latest progress record of each job's parts.
 	ProgressBucket = "weir_progress"

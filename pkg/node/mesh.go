@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/registry"
+	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/pkg/task"
 )
@@ -41,13 +42,15 @@ type Mesh struct {
 	Facts   task.Facts
 	Heads   Heads
 	Records Records
+	// Holds gives names to subtasks. Optional.
+	Holds func(by source.Identity) source.Hold
 }
 
 // meshOn is the real mesh.
 func meshOn(conn *bus.Conn, reg *registry.Registry) Mesh {
 	return Mesh{
 		Bus: task.Conn{Conn: conn}, States: task.Conn{Conn: conn}, Letters: conn, Facts: conn,
-		Heads: heads{reg}, Records: reg,
+		Heads: heads{reg}, Records: reg, Holds: holds{reg}.of,
 	}
 }
 

@@ -176,7 +176,7 @@ func (s *seat) config(ctx context.Context, id plan.SubtaskID, a job.Start, board
 	c := task.Config{
 		Subtask: id, Plan: s.held.Plan, Spec: s.spec, Incarnation: s.n.me.Incarnation, Restore: a.Restore, Resnapshot: a.Resnapshot, Restored: a.Restored,
 		Bus: s.n.mesh.Bus, States: s.n.mesh.States, Records: records{s.n.mesh, &s.acted}, Letters: s.n.mesh.Letters, Board: board,
-		Resolve: s.resolve, Logger: s.log, Metrics: s.n.metrics.tasks, Tracer: s.n.cfg.Tracer,
+		Resolve: s.resolve, Hold: s.n.mesh.Holds, Logger: s.log, Metrics: s.n.metrics.tasks, Tracer: s.n.cfg.Tracer,
 		Reread: func() { s.n.post(ctx, func() { s.n.reread(ctx) }) },
 	}
 	c.Applied = a.Applied

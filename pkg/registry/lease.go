@@ -132,6 +132,15 @@ func DecodeNode(e bus.Entry) (job.NodeLease, error) {
 	return n, err
 }
 
+// Holder reads the value of a lease; bus.ErrNotFound when nobody has it.
+func (r *Registry) Holder(ctx context.Context, key string) ([]byte, error) {
+	e, err := r.leases.Get(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read lease %s: %w", key, err)
+	}
+	return e.Value, nil
+}
+
 // AcquireNode takes the lease of a node; bus.ErrConflict when another process uses the name.
 func (r *Registry) AcquireNode(ctx context.Context, n job.NodeLease) (*Lease, error) {
 	b, err := json.Marshal(n)

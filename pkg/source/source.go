@@ -50,7 +50,9 @@ type Config struct {
 	// bytes.
 	Store   Store
 	Segment int64
-	Logger  *slog.Logger
+	// Hold takes names that one half at a time may use; nil outside a mesh.
+	Hold   Hold
+	Logger *slog.Logger
 }
 
 // Store keeps objects on the bus. An object lasts as long as cuts name it: everything that a half has put and may read back

@@ -66,6 +66,9 @@ func (o *origin) config(ctx context.Context) (source.Config, error) {
 		MaxTransactionRows: s.cfg.Spec.Epoch.MaxTransactionRows, Batch: s.cfg.Plan.Window.Batch,
 		Store: objects{s.store}, Segment: segmentSize, Logger: s.cfg.Logger,
 	}
+	if s.cfg.Hold != nil {
+		cfg.Hold = s.cfg.Hold(s.identity)
+	}
 	if r := s.cfg.Resnapshot; r != nil && s.vertex.Role == plan.Enumerator {
 		cfg.Again = &source.Again{Seq: r.Seq, Tables: r.Tables}
 	}

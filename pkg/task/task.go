@@ -53,6 +53,8 @@ type Config struct {
 	Board   *Board
 	// Resolve turns a reference of the spec into its value.
 	Resolve func(ref string) (string, error)
+	// Hold takes names for sources, see [source.Hold]. Optional.
+	Hold func(by source.Identity) source.Hold
 	// Reread asks the node to read the job's head record again: a message of a newer fence has come.
 	Reread func()
 	Logger *slog.Logger
