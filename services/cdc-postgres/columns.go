@@ -1,13 +1,9 @@
 package cdcpostgres
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"slices"
 
-	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/pgcodec"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/source"
@@ -18,54 +14,33 @@ import (
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
 )
 
-// redacted takes the place of a value under the mask redact.
-const redacted = "[redacted]"
+// veil is what the columns of a source are hidden by; nil lets everything through.
+type veil struct{ *halves.Veil }
 
-// veil says which values do not leave the source. Rows of the log and of the copy pass it on their way into a builder, so
-// that nothing behind it has ever seen them. A nil veil lets everything through.
-type veil struct {
-	columns *spec.Columns
-	salt    []byte
-	where   string
-}
-
-// newVeil resolves the salt; the value stays in the veil.
 func newVeil(cfg source.Config, pg *spec.PostgresSource, where string) (*veil, error) {
-	if pg.Columns.IsZero() {
-		return nil, nil
+	v, err := halves.NewVeil(&pg.Columns, cfg.Resolve, where)
+	if v == nil {
+		return nil, err
 	}
-	v := &veil{columns: &pg.Columns, where: where}
-	if pg.Columns.Salt.IsZero() {
-		return v, nil
-	}
-	salt, err := cfg.Resolve(pg.Columns.Salt.Raw())
-	if err != nil {
-		return nil, fmt.Errorf("%s.columns.salt: %w", where, err)
-	}
-	if salt == "" && slices.ContainsFunc(pg.Columns.Mask, func(m spec.MaskedColumns) bool { return m.Mask == spec.MaskHash }) {
-		return nil, fault.New(fault.SrcColumns, where+".columns.salt", "the salt is empty; without one, whoever can guess a value can find it",
-			"where", where, "pattern", "the salt")
-	}
-	v.salt = []byte(salt)
-	return v, nil
+	return &veil{v}, nil
 }
 
 func (v *veil) excludes(t pgrepl.TableName, column string) bool {
-	return v != nil && v.columns.Excludes(t.Schema, t.Name, column)
+	return v != nil && v.Excludes(t.Schema, t.Name, column)
 }
 
 func (v *veil) mask(t pgrepl.TableName, column string) spec.Mask {
 	if v == nil {
 		return spec.NoMask
 	}
-	return v.columns.MaskOf(t.Schema, t.Name, column)
+	return v.Mask(t.Schema, t.Name, column)
 }
 
 // masked is a column with something in place of its values.
 type masked struct {
 	column int // among those that are kept
 	mask   spec.Mask
-	salt   []byte
+	veil   *veil
 }
 
 // describe is the function describe for what the veil lets through, and without the columns that no row of a copy has.
@@ -96,7 +71,7 @@ func (v *veil) describe(r pgoutput.Relation, now *catalog.Table, types map[uint3
 	}
 	for i := range d.columns {
 		c := &d.columns[i]
-		m := masked{column: i, mask: v.mask(name, c.Name), salt: v.salt}
+		m := masked{column: i, mask: v.mask(name, c.Name), veil: v}
 		switch m.mask {
 		case spec.NoMask:
 			continue
@@ -160,26 +135,8 @@ func (v *veil) binary(t pgrepl.TableName, column string, c pgcodec.Codec) bool {
 	return c.HasBinary()
 }
 
-// cover is what a mask makes of a cell that is not null: nil for null. What it returns is valid until the next call.
-func (m masked) cover() func(cell []byte) []byte {
-	switch m.mask {
-	case spec.MaskNull:
-		return func([]byte) []byte { return nil }
-	case spec.MaskRedact:
-		return func([]byte) []byte { return []byte(redacted) }
-	case spec.MaskHash:
-		mac := hmac.New(sha256.New, m.salt)
-		var sum, text [2 * sha256.Size]byte
-		return func(cell []byte) []byte {
-			mac.Reset()
-			mac.Write(cell)
-			hex.Encode(text[:], mac.Sum(sum[:0]))
-			return text[:]
-		}
-	case spec.NoMask:
-	}
-	return func(cell []byte) []byte { return cell }
-}
+// cover is what the mask makes of a cell that is not null, see [halves.Veil.Cover].
+func (m masked) cover() func(cell []byte) []byte { return m.veil.Cover(m.mask) }
 
 // decoder puts the mask before a column's decoder; nil stays nil.
 func (m masked) decoder(b *rows.Builder, next pgcodec.Decoder) pgcodec.Decoder {
@@ -207,39 +164,29 @@ func (d *described) kept(cells []pgoutput.Cell) []pgoutput.Cell {
 	return cells[:len(d.keep)]
 }
 
-// spareKey refuses what would hide a key: the bounds of the copy's chunks are values of it and lie on the bus, and rows
-// without it cannot be told apart.
+// spareKey refuses what would hide a key.
 func (v *veil) spareKey(name pgrepl.TableName, r *pgoutput.Relation, now *catalog.Table) error {
 	if now == nil {
 		now = &catalog.Table{}
 	}
 	for _, i := range core.KeyOf(r, now.PrimaryKey, now.IdentityKey) {
-		column := r.Columns[i].Name
-		if v.excludes(name, column) || v.mask(name, column) != spec.NoMask {
-			return v.fault(fmt.Sprintf("%s.%s", name, column), fmt.Sprintf(
-				"column %q is part of the key of table %s, which identifies its rows on the way and at the sinks", column, name))
+		if err := v.SpareKey(name.Schema, name.Name, r.Columns[i].Name); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// used refuses a pattern that means no column of the tables: what it was to hide would be shown.
+// used refuses a pattern that means no column of the tables.
 func (v *veil) used(tables []*catalog.Table) error {
 	if v == nil {
 		return nil
 	}
-	for _, p := range v.columns.Patterns() {
-		if !slices.ContainsFunc(tables, func(t *catalog.Table) bool {
+	return v.Used(func(p spec.ColumnPattern) bool {
+		return slices.ContainsFunc(tables, func(t *catalog.Table) bool {
 			return slices.ContainsFunc(t.Columns, func(c catalog.Column) bool { return p.Match(t.Name.Schema, t.Name.Name, c.Name) })
-		}) {
-			return v.fault(p.String(), fmt.Sprintf("%s means no column of the captured tables; what it was to hide would be shown", p))
-		}
-	}
-	return nil
-}
-
-func (v *veil) fault(pattern, why string) error {
-	return fault.New(fault.SrcColumns, v.where+".columns", why, "pattern", pattern, "where", v.where)
+		})
+	})
 }
 
 // listed are the columns of a table that a publication of ours is to send; nil for all. PostgreSQL refuses the updates of a
