@@ -121,7 +121,12 @@ func open(t *testing.T, server *harness.MySQL, mode spec.SnapshotMode, tables ..
 // resume goes on from the last epoch of another attempt, which is over.
 func resume(t *testing.T, server *harness.MySQL, last *attempt, mode spec.SnapshotMode, tables ...string) (*attempt, error) {
 	t.Helper()
-	c := &spec.MySQLSource{Readers: 1, Snapshot: spec.Snapshot{Mode: mode, ChunkRows: 100}}
+	return openSource(t, server, last, &spec.MySQLSource{Readers: 1, Snapshot: spec.Snapshot{Mode: mode, ChunkRows: 100}}, tables...)
+}
+
+// openSource opens a source of tables, from the last epoch of another attempt if there is one.
+func openSource(t *testing.T, server *harness.MySQL, last *attempt, c *spec.MySQLSource, tables ...string) (*attempt, error) {
+	t.Helper()
 	for _, s := range tables {
 		p, err := spec.ParseTablePattern(s)
 		if err != nil {
@@ -134,8 +139,13 @@ func resume(t *testing.T, server *harness.MySQL, last *attempt, mode spec.Snapsh
 		return source.Config{
 			Identity: source.Identity{Job: "shop", Life: life, Fence: 1, Subtask: plan.SubtaskID{Vertex: vertex}},
 			Source:   spec.Source{Name: "db", Type: "mysql", Config: c},
-			Resolve:  func(string) (string, error) { return server.URL(""), nil },
-			Readers:  1, MaxTransactionRows: 1_000_000, Batch: 64 << 10, Logger: slog.New(slog.DiscardHandler),
+			Resolve: func(ref string) (string, error) {
+				if ref == "${SALT}" {
+					return "pepper", nil
+				}
+				return server.URL(""), nil
+			},
+			Readers: 1, MaxTransactionRows: 1_000_000, Batch: 64 << 10, Logger: slog.New(slog.DiscardHandler),
 		}
 	}
 	var connector cdcmysql.Connector

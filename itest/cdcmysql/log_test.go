@@ -40,10 +40,11 @@ func TestLog(t *testing.T) {
 	for name, server := range kinds(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(t, server, "CREATE DATABASE log_d", "CREATE TABLE log_d.t (id int PRIMARY KEY, v varchar(10))", "CREATE TABLE log_d.other (id int)")
+			run(t, server, "CREATE DATABASE log_d", "CREATE TABLE log_d.t (id int PRIMARY KEY, v varchar(10))", "CREATE TABLE log_d.other (id int)",
+				"CREATE TABLE log_d.mine (id int PRIMARY KEY) ENGINE = MyISAM")
 			a := start(t, server, spec.SnapshotNever, "log_d.*", "!log_d.other")
 			run(
-				t, server, "INSERT INTO log_d.t VALUES (1, 'a'), (2, 'b')", "INSERT INTO log_d.other VALUES (1)", "BEGIN", "UPDATE log_d.t SET v = 'c' WHERE id = 1",
+				t, server, "INSERT INTO log_d.t VALUES (1, 'a'), (2, 'b')", "INSERT INTO log_d.other VALUES (1)", "INSERT INTO log_d.mine VALUES (1)", "BEGIN", "UPDATE log_d.t SET v = 'c' WHERE id = 1",
 				"INSERT INTO log_d.other VALUES (2)", "SAVEPOINT s", "UPDATE log_d.t SET v = 'x'", "ROLLBACK TO s", "UPDATE log_d.t SET id = 3 WHERE id = 2", "COMMIT",
 				"BEGIN", "DELETE FROM log_d.t", "ROLLBACK", "DELETE FROM log_d.t WHERE id = 3",
 				"ALTER TABLE log_d.t ADD COLUMN w int unsigned NOT NULL DEFAULT 7 FIRST, MODIFY v text", "INSERT INTO log_d.t VALUES (8, 4, 'd')",

@@ -34,10 +34,10 @@ func TestSource(t *testing.T) {
 	})
 }
 
-// The same where transactions have no names.
+// The same where transactions have no names and are compressed.
 func TestSourceByPlace(t *testing.T) {
 	t.Parallel()
-	server := harness.StartMySQL(t, harness.MySQLConfig{NoGTID: true, Settings: map[string]string{"max_connections": "500"}})
+	server := harness.StartMySQL(t, harness.MySQLConfig{NoGTID: true, Settings: map[string]string{"max_connections": "500", "binlog_transaction_compression": "ON"}})
 	sourcetest.Run(t, func(t *testing.T) sourcetest.Harness {
 		t.Helper()
 		return openSuite(t, server, "suite_"+strings.ToLower(rand.Text()[:8]))

@@ -20,6 +20,7 @@ const (
 	MYServerID        Code = "WEIR-MY-016" // another replica uses the server id
 	MYXA              Code = "WEIR-MY-017" // a distributed transaction cannot be followed
 	MYKeylessBusy     Code = "WEIR-MY-018" // a table without a key is too large or too busy to be copied at once
+	MYServerIDTaken   Code = "WEIR-MY-020" // the server id of a source is taken
 	MYTableRemoved    Code = "WEIR-MY-019" // a captured table was dropped or renamed
 )
 
@@ -114,6 +115,11 @@ func myCodes() []Entry {
 			Code: MYKeylessBusy, Name: "MY_KEYLESS", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "a table without a key is too large or too busy to be copied at once",
 			Remedy: "Give the table <table> a primary key, or leave it out of the source.",
+		},
+		{
+			Code: MYServerIDTaken, Name: "MY_SERVER_ID_TAKEN", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the server id of a source is taken",
+			Remedy: "Give each source another server_id, with room for one more id per reader, or leave it out: Weir then chooses. Other replicas of the server are listed by SHOW REPLICAS.",
 		},
 		{
 			Code: MYTableRemoved, Name: "MY_TABLE_REMOVED", Class: Permanent, Exit: ExitEnvironment,

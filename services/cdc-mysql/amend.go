@@ -32,7 +32,7 @@ func (s *setup) again(ctx context.Context, log *readerState) error {
 			s.cfg.Logger.WarnContext(ctx, "table is not copied anew: it was dropped or renamed", slog.String("table", t.String()))
 			continue
 		}
-		c, err := capture(now, t.ID, t.sent(log), s.where)
+		c, err := s.capture(now, t.ID, t.sent(log))
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (s *setup) take(ctx context.Context, chosen []*catalog.Table, fresh func(*c
 			back[id] = sent
 			delete(s.state.Gone, name)
 		}
-		c, err := capture(t, id, last, s.where)
+		c, err := s.capture(t, id, last)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"weir.dev/weir/pkg/cdc"
@@ -32,6 +34,8 @@ type capturedTable struct {
 	Number      uint32 `json:"number"`
 	// Columns are those of that version.
 	Columns json.RawMessage `json:"columns"`
+	// Words are the source types of columns of which something else is shown.
+	Words map[string]string `json:"words,omitempty"`
 	// Whole says that the table is copied as one chunk: it has no key, or one that no range can be made of.
 	Whole bool `json:"whole,omitempty"`
 	// Collated says that only the server knows the order of the keys.
@@ -54,6 +58,7 @@ func (t *capturedTable) sourceTypes() map[string]string {
 	for _, c := range columns {
 		words[c.Name] = c.Source
 	}
+	maps.Copy(words, t.Words)
 	return words
 }
 
@@ -74,13 +79,13 @@ func byName(tables []capturedTable) map[core.Name]*capturedTable {
 }
 
 // capture describes a table that is to be captured.
-func capture(t *catalog.Table, id cdc.TableID, last schemaVersion, where string) (capturedTable, error) {
-	d := ofCatalog(t, where)
+func (o *opened) capture(t *catalog.Table, id cdc.TableID, last schemaVersion) (capturedTable, error) {
+	d := o.ofCatalog(t)
 	if d.err != nil {
 		return capturedTable{}, d.err
 	}
 	number := max(last.Version, firstVersion)
-	bound, err := bind(d, number, where)
+	bound, err := o.bind(d, number)
 	if err != nil {
 		return capturedTable{}, err
 	}
@@ -90,10 +95,12 @@ func capture(t *catalog.Table, id cdc.TableID, last schemaVersion, where string)
 	}
 	c := capturedTable{
 		Name: t.Name, ID: id, Signature: t.Signature(), Fingerprint: fingerprint, Number: number, RowBytes: t.RowBytes,
-		Columns: mustMarshal(d.columns), Whole: len(d.key) == 0 || t.Prefixed,
+		Columns: mustMarshal(d.columns), Words: d.words(), Whole: len(d.key) == 0 || t.Prefixed,
 	}
 	for _, i := range d.key {
-		switch d.codecs[i].KeyOrder(t.Columns[i].Bytewise) {
+		name := d.columns[i].Name
+		bytewise := t.Columns[slices.IndexFunc(t.Columns, func(c catalog.Column) bool { return c.Name == name })].Bytewise
+		switch d.codecs[i].KeyOrder(bytewise) {
 		case mycodec.Unordered:
 			c.Whole = true
 		case mycodec.ByCollation:
@@ -112,7 +119,7 @@ type scanPlan struct {
 }
 
 // bindScan describes a table as it is today, which has to be as it was captured.
-func bindScan(ctx context.Context, s *sql, t *capturedTable, where string) (*scanPlan, error) {
+func (o *opened) bindScan(ctx context.Context, s *sql, t *capturedTable) (*scanPlan, error) {
 	now := &catalog.Table{Name: t.Name}
 	session, err := s.open(ctx)
 	if err != nil {
@@ -122,13 +129,13 @@ func bindScan(ctx context.Context, s *sql, t *capturedTable, where string) (*sca
 		return nil, err
 	}
 	if now.Signature() != t.Signature {
-		return nil, columnsChanged(where, t)
+		return nil, columnsChanged(o.where, t)
 	}
-	d := ofCatalog(now, where)
+	d := o.ofCatalog(now)
 	if d.err != nil {
 		return nil, d.err
 	}
-	bound, err := bind(d, t.Number, where)
+	bound, err := o.bind(d, t.Number)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +152,7 @@ func columnsChanged(where string, t *capturedTable) error {
 func (p *scanPlan) list() string {
 	exprs := make([]string, len(p.columns))
 	for i, c := range p.columns {
-		exprs[i] = p.codecs[i].Expr(core.Quote(c.Name))
+		exprs[i] = p.read(i).Expr(core.Quote(c.Name))
 	}
 	return strings.Join(exprs, ", ")
 }

@@ -3,7 +3,6 @@ package cdcmysql
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"strings"
 
 	"weir.dev/weir/pkg/cdc"
@@ -25,6 +24,7 @@ type opened struct {
 	cfg    source.Config
 	source *spec.MySQLSource
 	target *server.Target
+	veil   *halves.Veil
 	where  string
 }
 
@@ -42,20 +42,16 @@ func open(cfg source.Config) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &opened{cfg: cfg, source: my, target: target, where: where}, nil
+	veil, err := halves.NewVeil(&my.Columns, cfg.Resolve, where)
+	if err != nil {
+		return nil, err
+	}
+	return &opened{cfg: cfg, source: my, target: target, veil: veil, where: where}, nil
 }
 
 // captures reports whether the source wants a table. Weir's own tables never are.
 func (o *opened) captures(name core.Name) bool {
 	return !strings.HasPrefix(name.Table, "weir_") && o.source.Tables.Match(name.Schema, name.Table)
-}
-
-// replicaID is the server id of one connection of this attempt. Ids of attempts and connections differ, so that a zombie and its
-// successor do not end each other's log in turn.
-func (o *opened) replicaID(connection string) uint32 {
-	h := fnv.New32a()
-	fmt.Fprintf(h, "%s/%s/%s/%s/%s", o.cfg.Job, o.cfg.Life, o.cfg.Fence, o.cfg.Subtask, connection)
-	return h.Sum32() | 1<<31 // people number their servers from below
 }
 
 // OpenEnumerator checks the server and, in the first attempt, notes where its log is.
@@ -83,7 +79,7 @@ func (Connector) OpenEnumerator(ctx context.Context, cfg source.Config) (source.
 			state.Copy = copied
 			return mustMarshal(state)
 		},
-		Planner: newPlanner(o.target, &s.state), Watch: k.run, Outside: k.tables, Logger: cfg.Logger,
+		Planner: newPlanner(o, &s.state), Watch: k.run, Outside: k.tables, Logger: cfg.Logger,
 	}), nil
 }
 

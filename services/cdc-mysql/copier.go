@@ -166,7 +166,7 @@ func (c *copier) plan(ctx context.Context, id cdc.TableID) (*scanPlan, error) {
 	if t == nil {
 		return nil, fmt.Errorf("table %d is not captured: %w", id, fault.Bug)
 	}
-	p, err := bindScan(ctx, &c.sql, t, c.where)
+	p, err := c.bindScan(ctx, &c.sql, t)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (c *copier) follow(ctx context.Context) error {
 		from.Binlog = at
 	}
 	c.lives++
-	if c.follower, err = follow(ctx, c.target, c.replicaID(fmt.Sprintf("copy %d", c.lives)), c.source, from); err != nil {
+	if c.follower, err = follow(ctx, c.opened, c.lives, c.source, from); err != nil {
 		return err
 	}
 	return c.follower.await(ctx, at)

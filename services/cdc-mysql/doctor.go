@@ -101,7 +101,7 @@ func (x *examination) dump(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := x.target.Dump(ctx, x.replicaID("doctor"), &at)
+	s, err := x.target.Dump(ctx, x.chosenID("doctor", 0), &at)
 	if err != nil {
 		return err
 	}
@@ -227,10 +227,10 @@ func (x *examination) describe(ctx context.Context, list []*catalog.Table) ([]*d
 
 // read finds out how the rows of a table are read, or why they cannot be. create is the statement that makes the table.
 func (x *examination) read(d *doctor.Table, create string) error {
-	captured, err := capture(d.Table, 1, schemaVersion{}, x.where)
+	captured, err := x.capture(d.Table, 1, schemaVersion{})
 	if err == nil {
 		d.Whole = captured.Whole
-		bound, err := bind(ofCatalog(d.Table, x.where), firstVersion, x.where)
+		bound, err := x.bind(x.ofCatalog(d.Table), firstVersion)
 		if err == nil {
 			x.Schemas = append(x.Schemas, bound.Schema())
 		}

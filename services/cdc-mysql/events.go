@@ -62,8 +62,8 @@ type step struct {
 
 // events makes steps of the events of one stream.
 type events struct {
-	where    string
-	job      string
+	*opened
+
 	family   position.Type
 	charsets map[uint64]string
 	captured map[core.Name]*capturedTable
@@ -76,9 +76,9 @@ type events struct {
 	before position.BinlogPos
 }
 
-func newEvents(target *server.Target, s *enumeratorState) *events {
+func newEvents(o *opened, s *enumeratorState) *events {
 	return &events{
-		where: target.Where(), job: target.Job(), family: s.Start.Family, charsets: s.Charsets, captured: byName(s.Tables),
+		opened: o, family: s.Start.Family, charsets: s.Charsets, captured: byName(s.Tables),
 		maps: make(map[uint64]*described), known: make(map[core.Name]*described),
 	}
 }
@@ -220,7 +220,7 @@ func (v *events) statement(ev *replication.QueryEvent, at position.BinlogPos) (s
 	}
 	if len(removed.tables) > 0 {
 		name := removed.tables[0].String()
-		removed.err = fault.New(fault.MYTableRemoved, v.where, fmt.Sprintf("table %s, at %s", name, at), "table", name, "job", v.job)
+		removed.err = fault.New(fault.MYTableRemoved, v.where, fmt.Sprintf("table %s, at %s", name, at), "table", name, "job", v.cfg.Job)
 		return removed, nil
 	}
 	if v.inside {
@@ -240,7 +240,7 @@ func (v *events) tableMap(e *replication.BinlogEvent, ev *replication.TableMapEv
 	raw := e.RawData[replication.EventHeaderSize+8:]
 	d := v.known[name]
 	if d == nil || !bytes.Equal(d.raw, raw) {
-		d = ofLog(ev, v.charsets, captured.sourceTypes(), v.where)
+		d = v.ofLog(ev, v.charsets, captured.sourceTypes())
 		d.captured, d.raw = captured, bytes.Clone(raw)
 		v.known[name] = d
 	}
@@ -257,7 +257,7 @@ func (v *events) rowsEvent(e *replication.BinlogEvent, ev *replication.RowsEvent
 		return st, nil
 	}
 	incomplete := func(why string) (step, error) {
-		st.err = fault.New(fault.MYImage, v.where, fmt.Sprintf("table %s: %s", d.name, why), "table", d.name.String(), "job", v.job)
+		st.err = fault.New(fault.MYImage, v.where, fmt.Sprintf("table %s: %s", d.name, why), "table", d.name.String(), "job", v.cfg.Job)
 		return st, nil
 	}
 	v.rows++

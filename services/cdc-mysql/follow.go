@@ -123,7 +123,7 @@ func (r *reader) follow(split *cdc.LogSplit) error {
 	if err != nil {
 		return fault.Wrap(err, fault.SrcPosition, r.where, err.Error())
 	}
-	r.filter, r.only, r.locator = filter, split.Only, newLocator(r.target, split, captured)
+	r.filter, r.only, r.locator = filter, split.Only, newLocator(r.opened, split, captured)
 	if r.tracker == nil {
 		if err := r.begin(split.Log); err != nil {
 			return err
@@ -209,13 +209,13 @@ func (r *reader) described(ctx context.Context, out source.Output, d *described)
 	}
 	last := r.schemas[d.id()]
 	version := max(last.Version, firstVersion)
-	t, err := bind(d, version, r.where)
+	t, err := r.bind(d, version)
 	if err != nil {
 		return nil, err
 	}
 	if last.Fingerprint != "" && t.Schema().Fingerprint().String() != last.Fingerprint {
 		version++
-		if t, err = bind(d, version, r.where); err != nil {
+		if t, err = r.bind(d, version); err != nil {
 			return nil, err
 		}
 	}

@@ -1,12 +1,13 @@
 package cdcmysql
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"sync"
 
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/services/cdc-mysql/internal/core"
-	"weir.dev/weir/services/cdc-mysql/internal/server"
 )
 
 // follower reads the log beside a copy and knows, at every place between two transactions, which transactions lie before it.
@@ -16,7 +17,7 @@ import (
 // the log was when it said so on, what was asked not to be sent and what was sent together are what the log has. Where
 // transactions have no names the log is read from that place on.
 type follower struct {
-	stop context.CancelFunc
+	stop func()
 	done sync.WaitGroup
 
 	mu    sync.Mutex
@@ -36,19 +37,25 @@ type follower struct {
 }
 
 // follow starts a follower. It is of use from the place on that await is first asked for.
-func follow(ctx context.Context, target *server.Target, id uint32, s *enumeratorState, from core.Point) (*follower, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	stream, err := target.Dump(ctx, id, &from)
+func follow(ctx context.Context, o *opened, life int, s *enumeratorState, from core.Point) (*follower, error) {
+	ctx, release, id, err := o.replica(ctx, o.serverName(s), fmt.Sprintf("copy %d", life), false)
 	if err != nil {
-		cancel()
 		return nil, err
 	}
-	f := &follower{stop: cancel, moved: make(chan struct{}), point: from.Clone(), prepared: make(map[string]held)}
+	stream, err := o.target.Dump(ctx, id, &from)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	f := &follower{stop: release, moved: make(chan struct{}), point: from.Clone(), prepared: make(map[string]held)}
 	f.done.Go(func() {
 		defer stream.Close()
-		v := newEvents(target, s)
+		v := newEvents(o, s)
 		for {
 			st, err := v.next(stream)
+			if err != nil {
+				err = cmp.Or(context.Cause(ctx), o.kicked(err))
+			}
 			f.take(st, err)
 			if err != nil {
 				return

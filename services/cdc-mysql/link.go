@@ -1,6 +1,7 @@
 package cdcmysql
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -86,16 +87,21 @@ func (l *link) receive(ctx context.Context, s *enumeratorState, session int, fro
 	if locate != nil {
 		defer locate.sql.close()
 	}
-	stream, err := l.target.Dump(ctx, l.replicaID("log"), &from)
+	ctx, release, id, err := l.replica(ctx, l.serverName(s), "log", true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	stream, err := l.target.Dump(ctx, id, &from)
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
-	v := newEvents(l.target, s)
+	v := newEvents(l.opened, s)
 	for {
 		st, err := v.next(stream)
 		if err != nil {
-			return err
+			return cmp.Or(context.Cause(ctx), l.kicked(err))
 		}
 		if locate != nil {
 			if err := locate.locate(ctx, &st); err != nil {

@@ -68,7 +68,8 @@ func (p *scanPlan) locate(ctx context.Context, s *server.Session, bounds, keys [
 
 // locator finds, beside the reader's loop, the chunks of logged keys whose order only the server knows.
 type locator struct {
-	where string
+	*opened
+
 	sql   sql
 	plans map[cdc.TableID]*scanPlan
 
@@ -76,8 +77,8 @@ type locator struct {
 	bounds map[cdc.TableID][]cdc.Key // of the tables in their catch-up
 }
 
-func newLocator(target *server.Target, split *cdc.LogSplit, tables map[cdc.TableID]*capturedTable) *locator {
-	l := &locator{where: target.Where(), sql: sql{target: target}, plans: make(map[cdc.TableID]*scanPlan), bounds: make(map[cdc.TableID][]cdc.Key)}
+func newLocator(o *opened, split *cdc.LogSplit, tables map[cdc.TableID]*capturedTable) *locator {
+	l := &locator{opened: o, sql: sql{target: o.target}, plans: make(map[cdc.TableID]*scanPlan), bounds: make(map[cdc.TableID][]cdc.Key)}
 	for _, s := range split.Tables {
 		t := tables[s.ID]
 		if t == nil || !t.Collated || len(s.Chunks) < 2 {
@@ -118,7 +119,7 @@ func (l *locator) locate(ctx context.Context, st *step) error {
 	plan := l.plans[t.ID]
 	if plan == nil {
 		var err error
-		if plan, err = bindScan(ctx, &l.sql, t, l.where); err != nil {
+		if plan, err = l.bindScan(ctx, &l.sql, t); err != nil {
 			return err
 		}
 		l.plans[t.ID] = plan

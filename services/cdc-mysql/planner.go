@@ -11,7 +11,6 @@ import (
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/mycodec"
 	"weir.dev/weir/pkg/position"
-	"weir.dev/weir/services/cdc-mysql/internal/server"
 )
 
 // boundsAtOnce is after how many bounds the assigner hears of them, so that readers can begin.
@@ -22,8 +21,9 @@ const settlePause = 5 * time.Millisecond
 
 // planner answers the assigner's questions with SQL.
 type planner struct {
+	*opened
+
 	sql    sql
-	where  string
 	family position.Type
 	tables map[cdc.TableID]*capturedTable
 	plans  map[cdc.TableID]*scanPlan
@@ -31,9 +31,9 @@ type planner struct {
 
 var _ halves.Planner = (*planner)(nil)
 
-func newPlanner(target *server.Target, state *enumeratorState) *planner {
+func newPlanner(o *opened, state *enumeratorState) *planner {
 	return &planner{
-		sql: sql{target: target}, where: target.Where(), family: state.Start.Family, tables: byID(state.Tables), plans: make(map[cdc.TableID]*scanPlan),
+		opened: o, sql: sql{target: o.target}, family: state.Start.Family, tables: byID(state.Tables), plans: make(map[cdc.TableID]*scanPlan),
 	}
 }
 
@@ -81,7 +81,7 @@ func (p *planner) Bounds(ctx context.Context, q cdc.AskBounds) (bounds []cdc.Key
 	}
 	plan := p.plans[q.Table]
 	if plan == nil {
-		if plan, err = bindScan(ctx, &p.sql, t, p.where); err != nil {
+		if plan, err = p.bindScan(ctx, &p.sql, t); err != nil {
 			return nil, false, err
 		}
 		p.plans[q.Table] = plan

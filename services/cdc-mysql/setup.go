@@ -85,7 +85,7 @@ func (s *setup) create(ctx context.Context) error {
 		return err
 	}
 	for i, t := range tables {
-		c, err := capture(t, cdc.TableID(i+1), schemaVersion{}, s.where)
+		c, err := s.capture(t, cdc.TableID(i+1), schemaVersion{})
 		if err != nil {
 			return err
 		}
@@ -121,7 +121,10 @@ func (s *setup) choose(ctx context.Context) ([]*catalog.Table, error) {
 		return nil, fault.New(fault.MYNoTables, s.where+".tables", fmt.Sprintf("none of the %d tables that user %q can see matches", len(all), s.target.User()))
 	}
 	s.skipped = s.outside(all, nil)
-	return tables, catalog.Describe(ctx, s.session, tables)
+	if err := catalog.Describe(ctx, s.session, tables); err != nil {
+		return nil, err
+	}
+	return tables, s.used(tables)
 }
 
 // outside lists the tables that match and are not captured, with the reason.

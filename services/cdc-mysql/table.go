@@ -23,7 +23,9 @@ type described struct {
 	captured *capturedTable // nil for a table that is none of ours
 	columns  []rows.Column
 	codecs   []mycodec.Codec
-	widths   []int // of the columns, and of hidden ones behind them
+	widths   []int // of the columns of a row in the log
+	place    []int // where each is among the columns, -1 for none; nil when they begin with the columns as they are
+	masks    []masked
 	key      []int // in the order of the key
 	err      error
 	raw      []byte // the table map, without the number that changes
@@ -45,21 +47,32 @@ func (d *described) setKey(key []int) {
 }
 
 // ofCatalog describes a table of the catalog.
-func ofCatalog(t *catalog.Table, where string) *described {
+func (o *opened) ofCatalog(t *catalog.Table) *described {
 	d := &described{name: t.Name}
 	for _, c := range t.Columns {
-		if c.Err != nil {
-			d.err = fault.Wrap(c.Err, fault.MYTypeUndecodable, where, fmt.Sprintf("table %s, column %q: %v", t.Name, c.Name, c.Err), "table", t.String())
+		err := c.Err
+		if err == nil {
+			err = d.column(o.veil, c.Name, c.Nullable, c.Codec)
+		}
+		if err != nil {
+			d.err = d.undecodable(err, o.where, c.Name)
 			return d
 		}
-		d.add(c.Name, c.Nullable, c.Codec)
 	}
-	key := make([]int, len(t.Key))
-	for i, name := range t.Key {
-		key[i] = slices.IndexFunc(t.Columns, func(c catalog.Column) bool { return c.Name == name })
+	d.keyed(o.veil, t.Key)
+	return d
+}
+
+// keyed gives the table its key, of columns that it shows.
+func (d *described) keyed(v *halves.Veil, names []string) {
+	if d.err = d.spareKey(v, names); d.err != nil {
+		return
+	}
+	key := make([]int, len(names))
+	for i, name := range names {
+		key[i] = slices.IndexFunc(d.columns, func(c rows.Column) bool { return c.Name == name })
 	}
 	d.setKey(key)
-	return d
 }
 
 // hidden matches the columns that MariaDB makes behind the others for unique keys of long values. Nobody sees them but who
@@ -67,11 +80,11 @@ func ofCatalog(t *catalog.Table, where string) *described {
 var hidden = regexp.MustCompile(`^DB_ROW_HASH_[0-9]+$`)
 
 // ofLog describes a table of a table map. known are the source types of the table's columns when it was captured.
-func ofLog(e *replication.TableMapEvent, charsets map[uint64]string, known map[string]string, where string) *described {
+func (o *opened) ofLog(e *replication.TableMapEvent, charsets map[uint64]string, known map[string]string) *described {
 	d := &described{name: core.Name{Schema: string(e.Schema), Table: string(e.Table)}}
 	n := int(e.ColumnCount)
 	if len(e.ColumnName) != n {
-		d.err = fault.New(fault.MYSetting, where, fmt.Sprintf("the log does not say how the columns of table %s are called", d.name),
+		d.err = fault.New(fault.MYSetting, o.where, fmt.Sprintf("the log does not say how the columns of table %s are called", d.name),
 			"setting", "binlog_row_metadata", "value", "'FULL'")
 		return d
 	}
@@ -101,7 +114,7 @@ func ofLog(e *replication.TableMapEvent, charsets map[uint64]string, known map[s
 		}
 		codec, err := mycodec.OfLog(c)
 		if err != nil {
-			d.err = fault.Wrap(err, fault.MYTypeUndecodable, where, fmt.Sprintf("table %s, column %q: %v", d.name, e.ColumnName[i], err), "table", d.name.String())
+			d.err = d.undecodable(err, o.where, string(e.ColumnName[i]))
 			return d
 		}
 		if i >= visible {
@@ -109,13 +122,16 @@ func ofLog(e *replication.TableMapEvent, charsets map[uint64]string, known map[s
 			continue
 		}
 		_, nullable := e.Nullable(i)
-		d.add(string(e.ColumnName[i]), nullable, codec)
+		if err := d.column(o.veil, string(e.ColumnName[i]), nullable, codec); err != nil {
+			d.err = d.undecodable(err, o.where, string(e.ColumnName[i]))
+			return d
+		}
 	}
-	key := make([]int, len(e.PrimaryKey))
+	key := make([]string, len(e.PrimaryKey))
 	for i, at := range e.PrimaryKey {
-		key[i] = int(at)
+		key[i] = string(e.ColumnName[at])
 	}
-	d.setKey(key)
+	d.keyed(o.veil, key)
 	return d
 }
 
@@ -127,9 +143,16 @@ func (d *described) cells(image []byte, row [][]byte) (rest []byte, ok bool) {
 	}
 	bits, data := image[:nulls], image[nulls:]
 	for i, w := range d.widths {
+		to := i
+		switch {
+		case i < len(d.place):
+			to = d.place[i]
+		case d.place != nil || i >= len(row):
+			to = -1
+		}
 		if bits[i>>3]&(1<<(i&7)) != 0 {
-			if i < len(row) {
-				row[i] = nil
+			if to >= 0 {
+				row[to] = nil
 			}
 			continue
 		}
@@ -147,8 +170,8 @@ func (d *described) cells(image []byte, row [][]byte) (rest []byte, ok bool) {
 		if n < 0 || n > len(data) {
 			return nil, false
 		}
-		if i < len(row) {
-			row[i] = data[:n:n]
+		if to >= 0 {
+			row[to] = data[:n:n]
 		}
 		data = data[n:]
 	}
@@ -194,10 +217,10 @@ type table struct {
 }
 
 // bind makes the builder of a schema version and the decoders into it.
-func bind(d *described, version uint32, where string) (*table, error) {
+func (o *opened) bind(d *described, version uint32) (*table, error) {
 	schema, err := rows.NewSchema(d.id(), version, mycodec.Origin, d.columns)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.MYSchemaChanged, where, err.Error(), "table", d.name.String())
+		return nil, fault.Wrap(err, fault.MYSchemaChanged, o.where, err.Error(), "table", d.name.String())
 	}
 	t := &table{
 		described: d, Gathering: halves.NewGathering(schema), row: make([][]byte, len(d.columns)), old: make([][]byte, len(d.columns)),
@@ -205,13 +228,21 @@ func bind(d *described, version uint32, where string) (*table, error) {
 	for i, c := range d.codecs {
 		log, err := c.Decoder(t.Builder, i, mycodec.Log)
 		if err != nil {
-			return nil, fault.Wrap(err, fault.MYTypeUndecodable, where, err.Error(), "table", d.name.String())
+			return nil, fault.Wrap(err, fault.MYTypeUndecodable, o.where, err.Error(), "table", d.name.String())
 		}
 		text, err := c.Decoder(t.Builder, i, mycodec.Text)
 		if err != nil {
-			return nil, fault.Wrap(err, fault.MYTypeUndecodable, where, err.Error(), "table", d.name.String())
+			return nil, fault.Wrap(err, fault.MYTypeUndecodable, o.where, err.Error(), "table", d.name.String())
 		}
 		t.log, t.text = append(t.log, log), append(t.text, text)
+	}
+	for _, m := range d.masks {
+		if t.log[m.column], err = m.decoder(o.veil, t.Builder, t.log[m.column], mycodec.Log); err != nil {
+			return nil, d.undecodable(err, o.where, d.columns[m.column].Name)
+		}
+		if t.text[m.column], err = m.decoder(o.veil, t.Builder, t.text[m.column], mycodec.Text); err != nil {
+			return nil, d.undecodable(err, o.where, d.columns[m.column].Name)
+		}
 	}
 	return t, nil
 }

@@ -42,6 +42,8 @@ func (t *Target) serverFault(e *mysql.MyError) error {
 		code = fault.MYNoRight
 	case mysql.ER_NO_SUCH_TABLE, mysql.ER_BAD_FIELD_ERROR, mysql.ER_TABLE_DEF_CHANGED, mysql.ER_BAD_DB_ERROR:
 		code = fault.MYSchemaChanged
+	case 4052: // MariaDB: another client has the server id
+		code = fault.MYServerID
 	case mysql.ER_MASTER_FATAL_ERROR_READING_BINLOG, 1789:
 		switch {
 		case strings.Contains(e.Message, "purged"), strings.Contains(e.Message, "Could not find first log"), e.Code == 1789,

@@ -60,6 +60,9 @@ func NewTarget(raw, where, job string) (*Target, error) {
 // Where is the path of the source in the job spec.
 func (t *Target) Where() string { return t.where }
 
+// Address is host:port.
+func (t *Target) Address() string { return t.address }
+
 // Job is the name of the job that the source is of.
 func (t *Target) Job() string { return t.job }
 
