@@ -60,7 +60,7 @@ func (k *keeper) look(ctx context.Context, s *sql) error {
 	if err != nil {
 		return err
 	}
-	other := k.opened.outside(all, k.state.Tables)
+	other := k.outside(all, k.state.Tables)
 	k.mu.Lock()
 	k.other = other
 	k.mu.Unlock()
