@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"net"
 	"net/url"
 	"strings"
@@ -84,12 +85,13 @@ func (r *Relay) Heal() {
 }
 
 func (r *Relay) serve(l net.Listener, target string) {
+	var dialer net.Dialer
 	for {
 		client, err := l.Accept()
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", target)
+		server, err := dialer.DialContext(context.Background(), "tcp", target)
 		if err != nil {
 			client.Close()
 			continue

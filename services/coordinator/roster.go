@@ -94,12 +94,30 @@ func sameNode(a, b job.NodeLease) bool {
 func (r *roster) alive() []job.NodeLease {
 	all := make([]job.NodeLease, 0, len(r.live))
 	for _, n := range r.live {
-		if p := r.pulse[n.Node]; p.incarnation != n.Incarnation || p.missed < strikes {
+		if !r.givenUp(n) {
 			all = append(all, n)
 		}
 	}
 	slices.SortFunc(all, func(a, b job.NodeLease) int { return strings.Compare(a.Node, b.Node) })
 	return all
+}
+
+// givenUp reports whether a process with a lease does not answer any more.
+func (r *roster) givenUp(n job.NodeLease) bool {
+	p := r.pulse[n.Node]
+	return p.incarnation == n.Incarnation && p.missed >= strikes
+}
+
+// asked lists the processes whose liveness matters: those that run something, and those that were given up because they did
+// not answer, which may be back.
+func (r *roster) asked(taken map[string]int) []job.NodeLease {
+	var nodes []job.NodeLease
+	for _, n := range r.live {
+		if taken[n.Node] > 0 || r.givenUp(n) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
 }
 
 // event is the roster as one job sees it: taken is the room that other jobs use.
@@ -211,18 +229,12 @@ func (l *leader) pingNodes(ctx context.Context) {
 	}
 }
 
-// pingable lists the processes that run something, while the roster is settled.
+// pingable lists the processes to ask; none while the roster is not settled.
 func (l *leader) pingable() []job.NodeLease {
 	if !l.roster.settled(time.Now()) || !l.conn.Connected() {
 		return nil
 	}
-	var nodes []job.NodeLease
-	for _, n := range l.roster.live {
-		if l.takenBesides("")[n.Node] > 0 {
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes
+	return l.roster.asked(l.takenBesides(""))
 }
 
 func (l *leader) ping(ctx context.Context, n job.NodeLease) {

@@ -116,6 +116,28 @@ func TestRosterPulse(t *testing.T) {
 	}
 }
 
+// A process that was given up is asked again although nothing runs on it any more: else it would never come back.
+func TestWhoWasGivenUpIsAskedAgain(t *testing.T) {
+	a := job.NodeLease{Node: "a", Incarnation: "a1"}
+	r := newRoster(time.Second)
+	if _, err := r.update(lease(t, a), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.asked(nil); len(got) != 0 {
+		t.Errorf("an idle process is asked: %v", got)
+	}
+	if got := r.asked(map[string]int{"a": 1}); len(got) != 1 {
+		t.Errorf("asked are %v", got)
+	}
+	r.beat(a, nil)
+	for range strikes {
+		r.beat(a, bus.ErrNoResponders)
+	}
+	if got := r.asked(nil); len(got) != 1 || len(r.alive()) != 0 {
+		t.Errorf("asked are %v, alive %v", got, r.alive())
+	}
+}
+
 // The data stream may only grow and never be another one.
 func TestStreamWatch(t *testing.T) {
 	made := time.Unix(100, 0)
