@@ -16,8 +16,12 @@ import (
 	"weir.dev/weir/pkg/job"
 )
 
-// idleJobs lie on one process of each role while nothing happens at their source; ITEST_IDLE_JOBS is for other numbers.
+// idleJobs lie on as few processes as have room for them, while nothing happens at their source; ITEST_IDLE_JOBS is for other
+// numbers.
 const idleJobs = 100
+
+// jobsOnNode is how many of them fill a process: each has two subtasks of either role.
+const jobsOnNode = 64 / 2
 
 const idleSpec = `apiVersion: weir/v1
 job: %s
@@ -43,12 +47,11 @@ func BenchmarkIdle(b *testing.B) {
 	if err := source.Exec(b.Context(), "postgres", "CREATE TABLE calm (id int PRIMARY KEY)"); err != nil {
 		b.Fatal(err)
 	}
-	m := mesh.Start(b, mesh.Config{
-		Roles: []mesh.Role{mesh.Coordinator, mesh.CDCPostgres, mesh.Sink},
-		Env: []string{
-			"SOURCE_URL=" + source.URL("postgres"), "WEIR_CDC_POSTGRES_SLOTS=1024", "WEIR_SINK_SLOTS=1024",
-		},
-	})
+	roles := []mesh.Role{mesh.Coordinator}
+	for range (n + jobsOnNode - 1) / jobsOnNode {
+		roles = append(roles, mesh.CDCPostgres, mesh.Sink)
+	}
+	m := mesh.Start(b, mesh.Config{Roles: roles, Env: []string{"SOURCE_URL=" + source.URL("postgres")}})
 	records := m.Records(b)
 	for i := range n {
 		name := fmt.Sprintf("calm-%d", i)
