@@ -240,9 +240,14 @@ func (l *leader) pingable() []job.NodeLease {
 func (l *leader) ping(ctx context.Context, n job.NodeLease) {
 	err := l.conn.Ping(ctx, n.Node)
 	l.post(ctx, func(ctx context.Context) {
-		if l.roster.settled(time.Now()) && l.roster.beat(n, err) {
-			l.log.WarnContext(ctx, "process changed its pulse", telemetry.KeyNode, n.Node, telemetry.KeyError, telemetry.ErrorValue(err))
-			l.nodesChanged(ctx)
+		if !l.roster.settled(time.Now()) || !l.roster.beat(n, err) {
+			return
 		}
+		if err == nil {
+			l.log.InfoContext(ctx, "process answers again", telemetry.KeyNode, n.Node)
+		} else {
+			l.log.WarnContext(ctx, "process does not answer", telemetry.KeyNode, n.Node, telemetry.KeyError, telemetry.ErrorValue(err))
+		}
+		l.nodesChanged(ctx)
 	})
 }
