@@ -62,7 +62,7 @@ var ofInvariants = []mutant{
 		file:  "pkg/plan/model.go",
 		cut:   "if m.Guarantee != ExactlyOnce {",
 		with:  "if false {",
-		pkg:   "./pkg/plan", run: "TestI7EveryCombinationIsJudged", red: "planned as",
+		pkg:   "./pkg/plan", run: "TestI7EveryCombinationIsJudged", red: `, "": <nil>`,
 	},
 	{
 		guard: "a change is another attempt",
