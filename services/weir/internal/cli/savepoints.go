@@ -46,7 +46,7 @@ func restoreCommand(s *settings) *cobra.Command {
 			"What the sinks have stays there and the rows since the savepoint come again. In upsert mode that ends where it was; at\n" +
 			"sinks in another mode it is refused without --repeat. A file given with --spec may change what `weir job apply` may, such\n" +
 			"as readers and writers.",
-		Example: "  weir job suspend shop && weir job restore shop before-upgrade\n  weir job restore shop before-upgrade --spec shop.yaml",
+		Example: "  weir job restore shop before-upgrade\n  weir job restore shop before-upgrade --spec shop.yaml",
 		Args:    cobra.ExactArgs(2),
 
 		ValidArgsFunction: s.savepointNames,

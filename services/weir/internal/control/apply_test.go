@@ -26,7 +26,7 @@ func TestInPlace(t *testing.T) {
 		{`url: "${OUT}"`, `url: "${OUT}", allow: [truncate]`, "sinks.warehouse.allow"},
 		{"job: shop", "job: shop\nepoch: {interval: 2s}", "epoch.interval"},
 		{"readers: 2", "readers: 2, snapshot: {chunk_rows: 5}, heartbeat: 3s", "sources.db.heartbeat sources.db.snapshot.chunk_rows"},
-		{"readers: 2", "readers: 3", "refused sources.db.readers"},
+		{"readers: 2", "readers: 3", "sources.db.readers"},
 		{"readers: 2", "readers: 2, snapshot: {mode: never}", "refused sources.db.snapshot.mode"},
 		{`"${URL}"`, `"${OTHER}"`, "refused sources.db.url"},
 		{"readers: 2", "readers: 2, columns: {exclude: [public.a.b]}", "refused sources.db.columns.exclude"},
