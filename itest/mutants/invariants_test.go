@@ -60,7 +60,7 @@ var ofInvariants = []mutant{
 	{
 		guard: "guarantee of a job",
 		file:  "pkg/plan/model.go",
-		cut:   "if m.Guarantee != ExactlyOnce {",
+		cut:   "if m.Guarantee != ExactlyOnce && m.Guarantee != AtLeastOnce {",
 		with:  "if false {",
 		pkg:   "./pkg/plan", run: "TestI7EveryCombinationIsJudged", red: `, "": <nil>`,
 	},

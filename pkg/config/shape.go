@@ -41,6 +41,9 @@ func ShapeOf(parts ...any) Shape {
 		}
 		for i := range t.NumField() {
 			f, ok := fieldOf(t.Field(i))
+			if !ok && t.Field(i).Anonymous {
+				panic(fmt.Sprintf("C1: the settings of %s, embedded in %s, would have no keys", t.Field(i).Name, t.Name()))
+			}
 			if !ok {
 				continue
 			}

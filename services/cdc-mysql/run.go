@@ -9,14 +9,12 @@ import (
 )
 
 // Config is what a cdc-mysql service can be told.
-type Config struct {
-	node.Settings
-}
+type Config = node.Settings
 
 // Default is the configuration for one server.
-func Default() Config { return Config{Settings: node.DefaultSettings()} }
+func Default() Config { return node.DefaultSettings() }
 
 // Run hosts enumerators and readers of MySQL and MariaDB until ctx ends.
 func Run(ctx context.Context, env app.Env, cfg Config) error {
-	return node.Serve(ctx, env, cfg.Settings, node.Offer{Sources: map[string]source.Connector{"mysql": Connector{}}})
+	return node.Serve(ctx, env, cfg, node.Offer{Sources: map[string]source.Connector{"mysql": Connector{}}})
 }

@@ -11,12 +11,10 @@ import (
 )
 
 // Config is what a cdc-postgres service can be told.
-type Config struct {
-	node.Settings
-}
+type Config = node.Settings
 
 // Default is the configuration for one server.
-func Default() Config { return Config{Settings: node.DefaultSettings()} }
+func Default() Config { return node.DefaultSettings() }
 
 // Run hosts enumerators and readers of PostgreSQL, and of the generator, until ctx ends.
 func Run(ctx context.Context, env app.Env, cfg Config) error {
@@ -24,7 +22,7 @@ func Run(ctx context.Context, env app.Env, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("make instruments: %w", err)
 	}
-	return node.Serve(ctx, env, cfg.Settings, node.Offer{Sources: map[string]source.Connector{
+	return node.Serve(ctx, env, cfg, node.Offer{Sources: map[string]source.Connector{
 		"postgres":     postgres,
 		generator.Name: generator.Connector{},
 	}})

@@ -9,12 +9,10 @@ import (
 )
 
 // Config is what a sink service can be told.
-type Config struct {
-	node.Settings
-}
+type Config = node.Settings
 
 // Default is the configuration for one server.
-func Default() Config { return Config{Settings: node.DefaultSettings()} }
+func Default() Config { return node.DefaultSettings() }
 
 // Run hosts writers and committers until ctx ends.
 func Run(ctx context.Context, env app.Env, cfg Config) error {
@@ -22,5 +20,5 @@ func Run(ctx context.Context, env app.Env, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("make instruments: %w", err)
 	}
-	return node.Serve(ctx, env, cfg.Settings, node.Offer{Sinks: sinks})
+	return node.Serve(ctx, env, cfg, node.Offer{Sinks: sinks})
 }
