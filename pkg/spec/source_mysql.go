@@ -12,7 +12,7 @@ type MySQLSource struct {
 	Tables   Tables        `yaml:"tables,required" doc:"Patterns database.table with * and, for exclusion, a leading !. Names match exactly."`
 	Readers  int           `yaml:"readers" default:"1" min:"1" max:"64" doc:"Parallel readers of the snapshot; the log always has one."`
 	Before   bool          `yaml:"before" doc:"Carry the row before the change."`
-	ServerID int           `yaml:"server_id" min:"1" max:"4294967000" doc:"The first of the server ids under which the source reads the log: one more for each of its readers. Without it Weir chooses."`
+	ServerID int           `yaml:"server_id" min:"0" max:"4294967000" doc:"The first of the server ids under which the source reads the log: one more for each of its readers. With 0, the default, Weir chooses."`
 	Columns  Columns       `yaml:"columns" doc:"Columns whose values never leave the source: not on the bus, not in logs, states or files."`
 	Snapshot Snapshot      `yaml:"snapshot" doc:"The first copy of the tables."`
 }
