@@ -14,7 +14,7 @@ PROGRAMS := $(patsubst %/main.go,./%,$(wildcard services/*/cmd/*/main.go))
 # Products: raced. Flows between real processes: not, their time is the servers',
 # and never from the cache: go test does not see the programs that they build.
 RACED   := weir.dev/weir/pkg/... weir.dev/weir/services/...
-FLOWS   := weir.dev/weir/itest/...
+FLOWS   := go list weir.dev/weir/itest/... | grep -v /itest/compose
 
 # What differs between versions of PostgreSQL, once more against the newest one.
 NEWEST  := weir.dev/weir/itest/cdcpostgres weir.dev/weir/itest/types
@@ -25,7 +25,7 @@ FUZZTIME ?= 10s
 # Where the demo copies from: postgres, mysql or mariadb.
 DEMO    ?= postgres
 
-.PHONY: help build install images demo test race bubble flows fuzz bench bench-snapshot microbench lint fmt vet gen gen-check mod-check setup servers ci clean
+.PHONY: help build install images demo test race bubble flows containers fuzz bench bench-snapshot microbench lint fmt vet gen gen-check mod-check setup servers ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ images: ## programs for images built on this machine, into dist/ (see the Docker
 demo: $(if $(filter postgres,$(DEMO)),setup,servers) build ## into PostgreSQL, exactly once, with a kill -9 in the middle (DEMO=mysql, mariadb: from there)
 	go run weir.dev/weir/itest/cmd/demo -weir bin/weir -from $(DEMO) $(ARGS)
 
-test: setup race bubble flows ## run every test; installs what is missing
+test: setup race bubble flows containers ## run every test; installs what is missing
 
 race: setup ## unit, property and bubble tests under the race detector
 	BUBBLE_SEEDS=1 go test -race -timeout 20m $(RACED)
@@ -54,8 +54,11 @@ bubble: ## seeded schedules of faults in virtual time (BUBBLE_SEEDS=n of each cl
 
 flows: servers ## integration tests: real servers, separate processes
 	newest="$$(scripts/setup-postgres18.sh)"; \
-	go test -p 1 -count 1 -timeout 30m $(FLOWS); \
+	go test -p 1 -count 1 -timeout 30m $$($(FLOWS)); \
 	WEIR_PG_BIN="$$newest" go test -p 1 -count 1 -timeout 10m -run '$(DIFFERS)' $(NEWEST)
+
+containers: ## the mesh of compose/ in an engine of its own (Linux, root; installs it below the cache)
+	go test -p 1 -count 1 -timeout 40m weir.dev/weir/itest/compose
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	scripts/fuzz.sh $(FUZZTIME)
@@ -96,7 +99,7 @@ servers: setup ## install what the integration tests need besides (MySQL, MariaD
 	@scripts/setup-postgres18.sh >/dev/null
 	@scripts/tools.sh nats >/dev/null
 
-ci: setup mod-check gen-check vet lint test ## everything, as CI runs it
+ci: setup mod-check gen-check vet lint race bubble flows ## everything but the containers, as CI runs it
 
 clean: ## remove bin/ and dist/
 	rm -rf bin dist

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 // Cutter stands between a sink and its target and cuts a connection at a word of the client's, once for each order.
 type Cutter struct {
+	ctx      context.Context //nolint:containedctx // the test's, for connections that the cutter opens by itself
 	listener net.Listener
 	target   string
 
@@ -24,11 +26,11 @@ type Cutter struct {
 // StartCutter puts a Cutter before a server on a loopback port.
 func StartCutter(tb testing.TB, port int) *Cutter {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Cutter{listener: l, target: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	p := &Cutter{ctx: tb.Context(), listener: l, target: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
 	var all sync.WaitGroup
 	tb.Cleanup(func() { l.Close(); all.Wait() })
 	all.Go(func() {
@@ -78,7 +80,7 @@ func (p *Cutter) due(data []byte) (cut, before bool) {
 
 func (p *Cutter) serve(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("tcp", p.target)
+	server, err := (&net.Dialer{}).DialContext(p.ctx, "tcp", p.target)
 	if err != nil {
 		return
 	}

@@ -61,7 +61,7 @@ func TestRestoreThatRepeats(t *testing.T) {
 	s := begin(t, fmt.Sprintf(copySpec, 1, 1))
 	s.CaughtUp(t, name)
 	s.Must(t, "job", "savepoint", name, "a")
-	s.exec(t, "source", "UPDATE t SET n = n + 1 WHERE id <= 5")
+	s.exec(t, "UPDATE t SET n = n + 1 WHERE id <= 5")
 	s.CaughtUp(t, name)
 	s.Must(t, "job", "suspend", name)
 	f := s.wantRefused(t, "WEIR-CLI-015", "job", "restore", name, "a")

@@ -21,7 +21,7 @@ func TestRewind(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Enough to be staged in an object: little travels in the manifest itself.
-	s.exec(t, "source", "INSERT INTO t SELECT i, hashint8(i) FROM generate_series(100000, 160000) i")
+	s.exec(t, "INSERT INTO t SELECT i, hashint8(i) FROM generate_series(100000, 160000) i")
 	r := s.Records(t)
 	harness.Await(t, 60*time.Second, "an epoch with objects that waits for its commit", func(ctx context.Context) error {
 		h, err := r.Now(ctx, name)
@@ -85,7 +85,7 @@ func TestRewind(t *testing.T) {
 	if reason.Code != "WEIR-SINK-018" || !strings.Contains(reason.Remedy, "`weir job rewind "+name+"`") {
 		t.Fatalf("stopped by %+v", reason)
 	}
-	s.exec(t, "source", "UPDATE t SET n = n + 1 WHERE id <= 10")
+	s.exec(t, "UPDATE t SET n = n + 1 WHERE id <= 10")
 	s.Must(t, "job", "rewind", name)
 	s.CaughtUp(t, name)
 	s.wantSame(t)

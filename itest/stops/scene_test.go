@@ -18,33 +18,31 @@ const name = "shop"
 // scene is a mesh between two databases of one server, with a table that is written to all the while.
 type scene struct {
 	*mesh.Mesh
-	pg     *harness.Postgres
-	cutter *harness.Cutter
-	stop   func()
+	pg *harness.Postgres
 }
 
 // begin makes source and target, fills table t, and starts the job.
-func begin(t *testing.T, spec string, env ...string) *scene {
+func begin(t *testing.T, spec string) *scene {
 	t.Helper()
-	s := &scene{pg: harness.StartPostgres(t, harness.PostgresConfig{}), stop: func() {}}
+	s := &scene{pg: harness.StartPostgres(t, harness.PostgresConfig{})}
 	for _, db := range []string{"source", "target"} {
 		if err := s.pg.CreateDatabase(t.Context(), db); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.exec(t, "source", "CREATE TABLE t (id bigint PRIMARY KEY, n bigint NOT NULL DEFAULT 0)")
-	s.exec(t, "source", "INSERT INTO t SELECT i FROM generate_series(1, 1000) i")
+	s.exec(t, "CREATE TABLE t (id bigint PRIMARY KEY, n bigint NOT NULL DEFAULT 0)")
+	s.exec(t, "INSERT INTO t SELECT i FROM generate_series(1, 1000) i")
 	s.Mesh = mesh.Start(t, mesh.Config{
 		Roles: []mesh.Role{mesh.Coordinator, mesh.CDCPostgres, mesh.Sink},
-		Env:   append([]string{"SOURCE_URL=" + s.pg.URL("source"), "TARGET_URL=" + s.pg.URL("target")}, env...),
+		Env:   []string{"SOURCE_URL=" + s.pg.URL("source"), "TARGET_URL=" + s.pg.URL("target")},
 	})
 	s.Submit(t, name, spec)
 	return s
 }
 
-func (s *scene) exec(t *testing.T, db, sql string) {
+func (s *scene) exec(t *testing.T, sql string) {
 	t.Helper()
-	if err := s.pg.Exec(t.Context(), db, sql); err != nil {
+	if err := s.pg.Exec(t.Context(), "source", sql); err != nil {
 		t.Fatalf("%v\n%.400s", err, sql)
 	}
 }

@@ -34,7 +34,7 @@ func TestSuspend(t *testing.T) {
 		if err := s.Must(t, "--json", "epochs", "list", name, "--limit", "1").Data(&epochs); err != nil || len(epochs) != 1 || epochs[0].Kind != "SAVEPOINT" {
 			t.Errorf("the newest epochs are %+v, %v", epochs, err)
 		}
-		s.exec(t, "source", "UPDATE t SET n = n + 1 WHERE id = 7") // while it rests
+		s.exec(t, "UPDATE t SET n = n + 1 WHERE id = 7") // while it rests
 		s.Must(t, "job", "resume", name)
 	}
 	t.Run("idle", stopAndGo)

@@ -46,7 +46,7 @@ func (k *keeping) look(ctx context.Context, h *job.Head) {
 		k.busy, k.taken, k.why = false, k.taking, ""
 		if err != nil {
 			k.why = fault.Of(err).Error()
-			k.log.WarnContext(ctx, "the source does not keep what savepoints need", "epochs", k.all, telemetry.Err(err))
+			k.log.WarnContext(ctx, "the source does not keep what savepoints need", slog.Any("epochs", k.all), telemetry.Err(err))
 		}
 	default:
 	}
