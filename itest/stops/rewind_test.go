@@ -91,7 +91,4 @@ func TestRewind(t *testing.T) {
 	s.wantSame(t)
 	s.wantChanges(t)
 	s.Verify(t, name)
-	// There is nothing to rewind when everything is committed.
-	s.Must(t, "job", "suspend", name)
-	s.wantRefused(t, "WEIR-CLI-015", "job", "rewind", name)
 }

@@ -102,6 +102,18 @@ func (o objects) Get(ctx context.Context, ref epoch.Object) ([]byte, error) {
 	return data, err
 }
 
+// pieces is the store as a sink sees it: what is no longer there was rows that wait for their commit.
+type pieces struct{ *store }
+
+// Get reads an object back; one that is missing or damaged is the fault SINK_STAGE_LOST: only the source has its rows now.
+func (p pieces) Get(ctx context.Context, ref epoch.Object) ([]byte, error) {
+	data, err := p.store.Get(ctx, ref)
+	if errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrDamaged) {
+		return nil, fault.Wrap(err, fault.SinkStageLost, p.subtask.String(), err.Error())
+	}
+	return data, err
+}
+
 // sleep waits, but not longer than ctx lives.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
