@@ -59,17 +59,21 @@ func TestSinkFrozenInMidCommit(t *testing.T) {
 	r.Verdict(t)
 }
 
-// holdTable makes the next commit wait inside its transaction. Readers are not held up.
-func holdTable(tb testing.TB, conn *pgx.Conn) pgx.Tx {
+// holdTable makes the next commit wait inside its transaction. Readers are not held up. A commit under way may lock the tables in
+// another order; the server then ends one of the two, and if that is this one it asks again.
+func holdTable(tb testing.TB, conn *pgx.Conn) (lock pgx.Tx) {
 	tb.Helper()
-	lock, err := conn.Begin(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tables := "shop_copy.customers, shop_copy.orders, shop_copy.order_items, shop_copy.products"
-	if _, err := lock.Exec(tb.Context(), "LOCK TABLE "+tables+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
-		tb.Fatal(err)
-	}
+	const tables = "shop_copy.customers, shop_copy.orders, shop_copy.order_items, shop_copy.products"
+	harness.Await(tb, 20*time.Second, "the tables of the copy", func(ctx context.Context) (err error) {
+		// The transaction outlives this try.
+		if lock, err = conn.Begin(tb.Context()); err != nil {
+			return err
+		}
+		if _, err = lock.Exec(ctx, "LOCK TABLE "+tables+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+			return errors.Join(err, lock.Rollback(tb.Context()))
+		}
+		return nil
+	})
 	return lock
 }
 
