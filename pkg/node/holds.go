@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/registry"
@@ -42,7 +41,7 @@ func (h holds) of(by source.Identity) source.Hold {
 		}
 		held, lose := context.WithCancelCause(ctx)
 		var renewing sync.WaitGroup
-		renewing.Go(func() { renew(held, lose, lease) })
+		renewing.Go(func() { lose(lease.Keep(held)) })
 		return held, sync.OnceFunc(func() {
 			lose(context.Canceled)
 			renewing.Wait()
@@ -68,22 +67,5 @@ func (h holds) held(ctx context.Context, name, key string) error {
 		}
 		e.By = by.Identity
 		return e
-	}
-}
-
-// renew keeps a lease until ctx ends, and ends ctx when the lease may be gone.
-func renew(ctx context.Context, lose context.CancelCauseFunc, lease *registry.Lease) {
-	tick := time.NewTicker(lease.Interval())
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if err := lease.Renew(ctx, nil); errors.Is(err, registry.ErrLeaseLost) || time.Now().After(lease.Until()) {
-			lose(registry.ErrLeaseLost)
-			return
-		}
 	}
 }

@@ -72,6 +72,31 @@ func (l *Lease) Renew(ctx context.Context, value []byte) error {
 	return nil
 }
 
+// Keep renews the lease until ctx ends, and returns ctx's cause then. ErrLeaseLost says that the lease is lost, or may be since it
+// could not be renewed in time.
+func (l *Lease) Keep(ctx context.Context) error {
+	t := time.NewTimer(l.Interval())
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-t.C:
+		}
+		err := l.Renew(ctx, nil)
+		switch {
+		case err == nil:
+			t.Reset(l.Interval())
+		case errors.Is(err, ErrLeaseLost):
+			return err
+		case !time.Now().Before(l.Until()):
+			return fmt.Errorf("%w: not renewed in time: %w", ErrLeaseLost, err)
+		default:
+			t.Reset(min(l.Interval()/4, max(time.Until(l.Until()), 0)))
+		}
+	}
+}
+
 // readBack settles a write whose outcome is not known.
 func (l *Lease) readBack(ctx context.Context, cause error) (uint64, error) {
 	e, err := l.bucket.Get(ctx, l.key)

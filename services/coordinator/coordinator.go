@@ -201,12 +201,12 @@ func (c *coordinator) lead(ctx context.Context, lease *registry.Lease) error {
 	renewed := make(chan struct{})
 	go func() {
 		defer close(renewed)
-		stop(keep(leading, lease))
+		stop(lease.Keep(leading))
 	}()
 	err := c.leadUnder(leading)
 	stop(err)
 	<-renewed
-	if ctx.Err() != nil || !errors.Is(err, errLease) && !errors.Is(err, registry.ErrLeaseLost) {
+	if ctx.Err() != nil || !errors.Is(err, registry.ErrLeaseLost) {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		if free := lease.Release(bounded); free != nil {
@@ -214,30 +214,6 @@ func (c *coordinator) lead(ctx context.Context, lease *registry.Lease) error {
 		}
 	}
 	return err
-}
-
-// keep renews the lease until ctx ends or the lease is lost.
-func keep(ctx context.Context, lease *registry.Lease) error {
-	t := time.NewTimer(lease.Interval())
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-t.C:
-		}
-		err := lease.Renew(ctx, nil)
-		switch {
-		case err == nil:
-			t.Reset(lease.Interval())
-		case errors.Is(err, registry.ErrLeaseLost):
-			return err
-		case !time.Now().Before(lease.Until()):
-			return fmt.Errorf("%w: %w", errLease, err)
-		default:
-			t.Reset(min(lease.Interval()/4, max(time.Until(lease.Until()), 0)))
-		}
-	}
 }
 
 // pause waits; false when ctx ended first.
