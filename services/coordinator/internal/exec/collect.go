@@ -55,33 +55,32 @@ func (x *Executor) keep(ctx context.Context, name string, c job.Collect) (map[ep
 	known := x.kept[name]
 	x.mu.Unlock()
 	kept := make(map[epoch.Ref]*epoch.Manifest)
-	for ref := v.Head.Durable.Ref; !ref.IsZero(); {
-		m, ok := known[ref]
-		if !ok {
-			m, err = x.reg.Manifest(ctx, name, ref)
-			if errors.Is(err, bus.ErrNotFound) && ref.Epoch < c.Committed && len(kept) > 0 {
-				break // collected before
-			}
-			if err != nil {
-				return nil, err
-			}
+	read := func(ref epoch.Ref) (err error) {
+		if kept[ref] != nil {
+			return nil
 		}
-		kept[ref] = m
+		if kept[ref] = known[ref]; kept[ref] == nil {
+			kept[ref], err = x.reg.Manifest(ctx, name, ref)
+		}
+		return err
+	}
+	for ref := v.Head.Durable.Ref; !ref.IsZero(); ref = kept[ref].Prev {
+		err := read(ref)
+		if errors.Is(err, bus.ErrNotFound) && ref.Epoch < c.Committed && len(kept) > 1 {
+			delete(kept, ref) // collected before
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
 		if ref.Epoch <= c.Committed && len(kept) >= keepManifests {
 			break
 		}
-		ref = m.Prev
 	}
 	// Savepoints stay as they are named, without what came before them.
 	for _, p := range v.Head.Savepoints {
-		m, ok := known[p.Durable.Ref]
-		if !ok && kept[p.Durable.Ref] == nil {
-			if m, err = x.reg.Manifest(ctx, name, p.Durable.Ref); err != nil {
-				return nil, err
-			}
-		}
-		if kept[p.Durable.Ref] == nil {
-			kept[p.Durable.Ref] = m
+		if err := read(p.Durable.Ref); err != nil {
+			return nil, err
 		}
 	}
 	x.mu.Lock()

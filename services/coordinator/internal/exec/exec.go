@@ -76,9 +76,9 @@ func (x *Executor) Do(ctx context.Context, name string, effect job.Effect) Answe
 		links, err := x.fetchChain(ctx, name, e)
 		return answer(job.OpFetchChain, err, func(m job.Moment) job.Event { return job.ChainFetched{Moment: m, Links: links} })
 	case job.FetchManifest:
-		m, err := patiently(ctx, func() (*epoch.Manifest, error) { return x.reg.Manifest(ctx, name, e.Ref) })
-		return answer(job.OpFetchManifest, err, func(m2 job.Moment) job.Event {
-			return job.ManifestFetched{Moment: m2, Link: epoch.Link{Ref: e.Ref, Manifest: m}}
+		found, err := x.reg.Manifest(ctx, name, e.Ref)
+		return answer(job.OpFetchManifest, manifestLost(name, err), func(m job.Moment) job.Event {
+			return job.ManifestFetched{Moment: m, Link: epoch.Link{Ref: e.Ref, Manifest: found}}
 		})
 	case job.StoreManifest:
 		d, err := x.reg.PutManifest(ctx, e.Manifest, e.Bytes, e.Ref)
@@ -177,10 +177,15 @@ func (x *Executor) fetchChain(ctx context.Context, name string, e job.FetchChain
 	links, err := patiently(ctx, func() ([]epoch.Link, error) {
 		return x.reg.Chain(ctx, name, e.Durable.Ref, e.Committed)
 	})
+	return links, manifestLost(name, err)
+}
+
+// manifestLost makes of a manifest that is not there, or not what it was, the fault that says so.
+func manifestLost(name string, err error) error {
 	if errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrDamaged) {
-		err = fault.Wrap(err, fault.JobManifestLost, "job "+name, err.Error(), "job", name)
+		return fault.Wrap(err, fault.JobManifestLost, "job "+name, err.Error(), "job", name)
 	}
-	return links, err
+	return err
 }
 
 // patiently repeats a read of something that a head names while it is not found: a replica may be late.

@@ -198,7 +198,7 @@ func TestCollectFromALateServerRemovesNothing(t *testing.T) {
 	var prev epoch.Ref
 	var durable []job.Durable
 	for e := epoch.ID(1); e <= 3; e++ {
-		m := &epoch.Manifest{Job: "shop", Life: "l", Epoch: e, Fence: 1, Prev: prev}
+		m := &epoch.Manifest{Version: epoch.ManifestVersion, Job: "shop", Life: "l", Epoch: e, Fence: 1, Prev: prev}
 		b, err := m.Bytes()
 		if err != nil {
 			t.Fatal(err)
@@ -220,5 +220,64 @@ func TestCollectFromALateServerRemovesNothing(t *testing.T) {
 	}
 	if ids, err := f.reg.Epochs(t.Context(), "shop"); err != nil || len(ids) != 3 {
 		t.Errorf("manifests left %v: %v", ids, err)
+	}
+}
+
+// A savepoint's manifest and the states it names stay for as long as the head names it, however old it is.
+func TestCollectKeepsSavepoints(t *testing.T) {
+	f := open(t)
+	state := bus.StateSubject("l", 1, 2, plan.SubtaskID{Vertex: "db"}, 0)
+	if _, err := f.conn.PutState(t.Context(), state, []byte("state")); err != nil {
+		t.Fatal(err)
+	}
+	var prev epoch.Ref
+	var durable []job.Durable
+	for e := epoch.ID(1); e <= 15; e++ {
+		m := &epoch.Manifest{Version: epoch.ManifestVersion, Job: "shop", Life: "l", Epoch: e, Fence: 1, Prev: prev}
+		if e == 2 {
+			m.Subtasks = map[plan.SubtaskID]epoch.SubtaskState{{Vertex: "db"}: {State: epoch.State{Objects: []epoch.Object{{Subject: state}}}}}
+		}
+		b, err := m.Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		prev = epoch.Ref{Epoch: e, Digest: epoch.Digest(b)}
+		d, err := f.reg.PutManifest(t.Context(), m, b, prev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		durable = append(durable, d)
+	}
+	head := job.Head{
+		Version: 1, Job: "shop", Life: "l", Fence: 1, Durable: &durable[14], Committed: 15, NextEpoch: 16,
+		Savepoints: []job.Savepoint{{Name: "a", Durable: durable[1]}},
+	}
+	revision, err := f.reg.WriteHead(t.Context(), &head, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	collect := job.Collect{Life: "l", Fence: 1, Durable: durable[14], Committed: 15}
+	if e, failed := f.do(collect).(job.EffectFailed); failed {
+		t.Error(e.Fault)
+	}
+	newest := []epoch.ID{6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+	if ids, err := f.reg.Epochs(t.Context(), "shop"); err != nil || !slices.Equal(ids, append([]epoch.ID{2}, newest...)) {
+		t.Errorf("manifests left %v: %v", ids, err)
+	}
+	if left, err := f.conn.ListState(t.Context(), bus.StateLifePrefix("l")); err != nil || len(left) != 1 {
+		t.Errorf("state left %v: %v", left, err)
+	}
+	head.Savepoints = nil
+	if _, err := f.reg.WriteHead(t.Context(), &head, revision); err != nil {
+		t.Fatal(err)
+	}
+	if e, failed := f.do(collect).(job.EffectFailed); failed {
+		t.Error(e.Fault)
+	}
+	if ids, err := f.reg.Epochs(t.Context(), "shop"); err != nil || !slices.Equal(ids, newest) {
+		t.Errorf("let go, manifests left %v: %v", ids, err)
+	}
+	if left, err := f.conn.ListState(t.Context(), bus.StateLifePrefix("l")); err != nil || len(left) != 0 {
+		t.Errorf("let go, state left %v: %v", left, err)
 	}
 }
