@@ -2,12 +2,24 @@ package epoch
 
 import (
 	"encoding/json"
+	"iter"
 	"time"
 
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/position"
 )
+
+// Positions goes over the subtasks that have one.
+func (m *Manifest) Positions() iter.Seq2[plan.SubtaskID, position.Position] {
+	return func(yield func(plan.SubtaskID, position.Position) bool) {
+		for id, s := range m.Subtasks {
+			if !s.Position.IsZero() && !yield(id, s.Position) {
+				return
+			}
+		}
+	}
+}
 
 // ManifestVersion is the version of the manifest's JSON form; older ones stay readable.
 const ManifestVersion = 1

@@ -1,11 +1,11 @@
 package job
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"weir.dev/weir/pkg/epoch"
-	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/position"
 )
@@ -48,17 +48,6 @@ func (r *Restored) Passed(now *epoch.Manifest) bool {
 		}
 	}
 	return true
-}
-
-// until are the positions of the readers at a manifest.
-func until(m *epoch.Manifest) map[plan.SubtaskID]position.Position {
-	all := make(map[plan.SubtaskID]position.Position)
-	for id, s := range m.Subtasks {
-		if !s.Position.IsZero() {
-			all[id] = s.Position
-		}
-	}
-	return all
 }
 
 // Restoring is a restore under way: what the leader has gathered for it.
@@ -114,16 +103,7 @@ func (s *State) restore(m Moment) []Effect {
 	if !s.chained() {
 		return s.ask(OpFetchChain, m.At, FetchChain{Durable: *h.Durable, Committed: h.Committed})
 	}
-	from, known := *h.Durable, true
-	if o.Savepoint != "" {
-		var p Savepoint
-		p, known = h.Savepoint(o.Savepoint)
-		from = p.Durable
-	} else if i := slices.IndexFunc(s.Chain, func(l epoch.Link) bool { return l.Ref.Epoch == h.Committed }); i >= 0 {
-		from = Durable{Ref: s.Chain[i].Ref, Fence: s.Chain[i].Manifest.Fence, Kind: s.Chain[i].Manifest.Kind, At: s.Chain[i].Manifest.Completed}
-	} else {
-		known = false
-	}
+	from, known := s.restorable(o.Savepoint)
 	if !known {
 		return refuse("there is no such savepoint, or no epoch is committed")
 	}
@@ -145,7 +125,7 @@ func (s *State) restore(m Moment) []Effect {
 		}, h.Fence)
 		b, err := built.Bytes()
 		if err != nil {
-			return refuse("%s", codeReason(fault.AppInternal, "%s", err).Text)
+			return refuse("%s", err)
 		}
 		a.Cut = &Cut{Ref: epoch.Ref{Epoch: h.NextEpoch, Digest: epoch.Digest(b)}, Manifest: built, Bytes: b}
 	}
@@ -154,8 +134,22 @@ func (s *State) restore(m Moment) []Effect {
 	}
 	next := s.draft()
 	next.Durable, next.NextEpoch, next.Restarts = a.Manifest, h.NextEpoch+1, nil
-	next.Restored = &Restored{RestoreOrder: *o, From: from, As: a.Manifest.Ref, Until: until(s.last())}
+	next.Restored = &Restored{RestoreOrder: *o, From: from, As: a.Manifest.Ref, Until: maps.Collect(s.last().Positions())}
 	next.Handled.Restore = o.Seq
 	next.Resnapshot = nil // orders given since belong to the history that was left
 	return s.order(m, next, Reason{Code: "RESTORED", Request: s.Intent.Request, Since: m.At})
+}
+
+// restorable finds the epoch to go back to: a savepoint, or with no name the newest committed one.
+func (s *State) restorable(savepoint string) (from Durable, known bool) {
+	if savepoint != "" {
+		p, known := s.Head.Savepoint(savepoint)
+		return p.Durable, known
+	}
+	i := slices.IndexFunc(s.Chain, func(l epoch.Link) bool { return l.Ref.Epoch == s.Head.Committed })
+	if i < 0 {
+		return Durable{}, false
+	}
+	m := s.Chain[i].Manifest
+	return Durable{Ref: s.Chain[i].Ref, Fence: m.Fence, Kind: m.Kind, At: m.Completed}, true
 }

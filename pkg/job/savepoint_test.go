@@ -99,7 +99,7 @@ func TestRestore(t *testing.T) {
 	if found := epoch.Chain(w.chain(h.Durable.Ref, 0)); len(found) > 0 {
 		t.Errorf("chain: %v", found)
 	}
-	if got := w.target.rows[int(rest.Durable.Epoch)-0:]; len(got) == 0 || got[0] != at {
+	if got := w.target.rows[rest.Durable.Epoch:]; len(got) == 0 || got[0] != at {
 		t.Errorf("the target holds rows %v, want those from %d on again", w.target.rows, at)
 	}
 	w.feed(IntentRead{Moment: w.moment(), Intent: *w.leader.Intent})

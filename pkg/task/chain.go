@@ -61,10 +61,8 @@ func commitOf(ref epoch.Ref, m *epoch.Manifest, name string) sink.Commit {
 	slices.SortStableFunc(c.Staged, func(a, b epoch.Staged) int {
 		return cmp.Compare(a.Subtask.Index, b.Subtask.Index)
 	})
-	for id, sub := range m.Subtasks {
-		if !sub.Position.IsZero() {
-			c.Positions[id.String()] = sub.Position
-		}
+	for id, at := range m.Positions() {
+		c.Positions[id.String()] = at
 	}
 	return c
 }

@@ -32,8 +32,10 @@ func (s *Subtask) enumerate(ctx context.Context) error {
 	})
 	s.ready(nil)
 	dir := directory{s}
-	keep := newKeeping(e, s)
-	defer keep.close()
+	keep := newKeeping(e, s.cfg.Logger, func() { s.box.change(func() {}) })
+	asking, stop := context.WithCancel(ctx)
+	defer keep.done.Wait()
+	defer stop()
 	var durable epoch.ID
 	for {
 		letters, err := s.look()
@@ -70,7 +72,7 @@ func (s *Subtask) enumerate(ctx context.Context) error {
 		if err := o.drain(ctx, e.Drain); err != nil {
 			return err
 		}
-		keep.look(ctx, &s.orders.Head)
+		keep.look(asking, &s.orders.Head)
 		declined, passes := keep.passes(&s.orders.Head, s.orders.Barrier)
 		if n := s.orders.Barrier; n > o.last && passes {
 			o.declined = declined

@@ -20,8 +20,7 @@ type keeping struct {
 	log    *slog.Logger
 	wake   func()
 
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	done   sync.WaitGroup // of the asking
 	answer chan error
 	busy   bool
 	asked  bool       // at least once in this attempt
@@ -31,12 +30,12 @@ type keeping struct {
 	why    string     // what keeps it from being one
 }
 
-func newKeeping(e source.Enumerator, s *Subtask) *keeping {
+func newKeeping(e source.Enumerator, log *slog.Logger, wake func()) *keeping {
 	k, _ := e.(source.Keeper)
-	return &keeping{keeper: k, log: s.cfg.Logger, wake: func() { s.box.change(func() {}) }, answer: make(chan error, 1)}
+	return &keeping{keeper: k, log: log, wake: wake, answer: make(chan error, 1)}
 }
 
-// look takes an answer in and asks again when the head names other epochs.
+// look takes an answer in and asks again, as long as ctx lives, when the head names other epochs.
 func (k *keeping) look(ctx context.Context, h *job.Head) {
 	if k.keeper == nil {
 		return
@@ -58,7 +57,6 @@ func (k *keeping) look(ctx context.Context, h *job.Head) {
 	if f := h.InFlight; f != nil && f.Savepoint != "" {
 		k.taking = f.Epoch
 	}
-	ctx, k.cancel = context.WithCancel(ctx)
 	taking := k.taking
 	k.done.Go(func() {
 		k.answer <- k.keeper.Keep(ctx, taking, all)
@@ -76,12 +74,4 @@ func (k *keeping) passes(h *job.Head, n epoch.ID) (declined string, ok bool) {
 		return k.why, true
 	}
 	return "", false
-}
-
-// close ends what is under way.
-func (k *keeping) close() {
-	if k.cancel != nil {
-		k.cancel()
-	}
-	k.done.Wait()
 }

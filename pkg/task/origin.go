@@ -64,7 +64,7 @@ func (o *origin) config(ctx context.Context) (source.Config, error) {
 	cfg := source.Config{
 		Identity: s.identity, Source: src, Resolve: s.cfg.Resolve, Readers: readers.Parallelism,
 		MaxTransactionRows: s.cfg.Spec.Epoch.MaxTransactionRows, Batch: s.cfg.Plan.Window.Batch,
-		Store: objects{s.store}, Segment: segmentSize, Logger: s.cfg.Logger,
+		Store: s.store.state(), Segment: segmentSize, Logger: s.cfg.Logger,
 	}
 	if s.cfg.Hold != nil {
 		cfg.Hold = s.cfg.Hold(s.identity)

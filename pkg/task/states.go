@@ -87,29 +87,26 @@ func (s *store) load(ctx context.Context, st epoch.State) ([]byte, error) {
 	if len(st.Inline) > 0 || len(st.Objects) == 0 {
 		return st.Inline, nil
 	}
-	return objects{s}.Get(ctx, st.Objects[0])
+	return s.state().Get(ctx, st.Objects[0])
 }
 
-// objects is the store as a source sees it: what is no longer there was state of the job.
-type objects struct{ *store }
+// objects is the store as a connector sees it: what is not there any more is the fault lost.
+type objects struct {
+	*store
 
-// Get reads an object back; one that is missing or damaged is the fault JOB_STATE_LOST.
+	lost fault.Code
+}
+
+// state is the store for what a source has put aside, staged for the rows of a sink that wait for their commit: of those only the
+// source has another copy.
+func (s *store) state() objects  { return objects{s, fault.JobStateLost} }
+func (s *store) staged() objects { return objects{s, fault.SinkStageLost} }
+
+// Get reads an object back; one that is missing or damaged is lost.
 func (o objects) Get(ctx context.Context, ref epoch.Object) ([]byte, error) {
 	data, err := o.store.Get(ctx, ref)
 	if errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrDamaged) {
-		return nil, fault.Wrap(err, fault.JobStateLost, o.subtask.String(), err.Error())
-	}
-	return data, err
-}
-
-// pieces is the store as a sink sees it: what is no longer there was rows that wait for their commit.
-type pieces struct{ *store }
-
-// Get reads an object back; one that is missing or damaged is the fault SINK_STAGE_LOST: only the source has its rows now.
-func (p pieces) Get(ctx context.Context, ref epoch.Object) ([]byte, error) {
-	data, err := p.store.Get(ctx, ref)
-	if errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrDamaged) {
-		return nil, fault.Wrap(err, fault.SinkStageLost, p.subtask.String(), err.Error())
+		return nil, fault.Wrap(err, o.lost, o.subtask.String(), err.Error())
 	}
 	return data, err
 }

@@ -61,12 +61,15 @@ func TestStateNamesItsObjects(t *testing.T) {
 	}
 }
 
-// What a source cannot get back is state of the job that is lost, with its code.
+// What a source cannot get back is state of the job that is lost, what a sink cannot are rows that wait for their commit; each
+// has its code.
 func TestLostObject(t *testing.T) {
 	t.Parallel()
 	s := newStore(memoryStates{}, &plan.Deployment{Life: "life", Fence: 3}, plan.SubtaskID{Vertex: "db"})
-	_, err := objects{s}.Get(t.Context(), epoch.Object{Subject: "gone"})
-	if fault.CodeOf(err) != fault.JobStateLost || !errors.Is(err, bus.ErrNotFound) {
-		t.Errorf("error is %v", err)
+	for lost, o := range map[fault.Code]objects{fault.JobStateLost: s.state(), fault.SinkStageLost: s.staged()} {
+		_, err := o.Get(t.Context(), epoch.Object{Subject: "gone"})
+		if fault.CodeOf(err) != lost || !errors.Is(err, bus.ErrNotFound) {
+			t.Errorf("error is %v, want %s", err, lost)
+		}
 	}
 }

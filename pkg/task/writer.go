@@ -88,7 +88,7 @@ func (s *Subtask) sinkConfig() (sink.Config, error) {
 	writers, _ := s.cfg.Plan.Vertex(plan.VertexID(s.vertex.Name))
 	return sink.Config{
 		Identity: s.identity, Sink: sk, Resolve: s.cfg.Resolve, Writers: writers.Parallelism,
-		Sources: s.cfg.Spec.Sources, Store: pieces{s.store}, Logger: s.cfg.Logger,
+		Sources: s.cfg.Spec.Sources, Store: s.store.staged(), Logger: s.cfg.Logger,
 	}, nil
 }
 
