@@ -45,13 +45,9 @@ func (c *Client) Apply(ctx context.Context, j *spec.Job) (Application, error) {
 	if err := c.allowed(ctx, j.Name, "apply", job.Starting, job.Running, job.Suspended, job.Failed); err != nil {
 		return Application{}, err
 	}
-	h, err := c.Head(ctx, j.Name)
+	h, running, err := c.current(ctx, j.Name)
 	if err != nil {
 		return Application{}, err
-	}
-	running, err := c.Spec(ctx, h)
-	if err != nil {
-		return Application{}, fmt.Errorf("read the spec of %s: %w", j.Name, err)
 	}
 	changed, err := inPlace(running, j)
 	if err != nil {

@@ -29,13 +29,9 @@ type Audit struct {
 // Verify checks the chain of manifests that is kept, their balance, and every sink's ledger against it. It is
 // [fault.CLIVerifyFailed] when something does not hold; the audit is returned in any case.
 func (c *Client) Verify(ctx context.Context, name string, ledger ReadLedger) (Audit, error) {
-	h, err := c.Head(ctx, name)
+	h, j, err := c.current(ctx, name)
 	if err != nil {
 		return Audit{}, err
-	}
-	j, err := c.Spec(ctx, h)
-	if err != nil {
-		return Audit{}, fmt.Errorf("read the spec of %s: %w", name, err)
 	}
 	a := Audit{Job: name, Ledgers: make(map[string]string), Findings: []epoch.Finding{}}
 	ledgers := make(map[string][]epoch.LedgerEntry)

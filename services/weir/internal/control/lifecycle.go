@@ -122,16 +122,37 @@ func (c *Client) Drain(ctx context.Context, name string, timeout time.Duration, 
 	}
 	change := func(i job.Intent, request string, at time.Time) job.Intent { return i.Drained(timeout, request, at) }
 	h, err := c.ask(ctx, name, change, func(h *job.Head) bool { return h.Drain != nil || h.Phase.AtRest() })
-	if err == nil && wait {
-		h, err = c.Await(ctx, name, func(h *job.Head) (bool, error) { return h != nil && h.Phase.AtRest(), nil })
-	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return Asked{}, err
-	case h.Phase == job.Failed:
+	}
+	return c.rested(ctx, h, wait, "nothing can; `weir job submit` starts a new life that reads the source from then on")
+}
+
+// Suspend has a job take a SAVEPOINT epoch and come to rest, whether or not its sinks take commits. With wait it returns when the
+// job rests, as long as ctx allows.
+func (c *Client) Suspend(ctx context.Context, name string, wait bool) (Asked, error) {
+	if err := c.allowed(ctx, name, "suspend", job.Created, job.Starting, job.Running, job.Draining, job.Suspending); err != nil {
+		return Asked{}, err
+	}
+	h, err := c.ask(ctx, name, job.Intent.Suspended, func(h *job.Head) bool { return h.Phase == job.Suspending || h.Phase.AtRest() })
+	if err != nil {
+		return Asked{}, err
+	}
+	return c.rested(ctx, h, wait, "weir job resume "+name)
+}
+
+// rested answers for a stop that has begun; with wait when the job rests.
+func (c *Client) rested(ctx context.Context, h *job.Head, wait bool, undo string) (Asked, error) {
+	if wait {
+		var err error
+		if h, err = c.Await(ctx, h.Job, func(h *job.Head) (bool, error) { return h != nil && h.Phase.AtRest(), nil }); err != nil {
+			return Asked{}, err
+		}
+	}
+	if h.Phase == job.Failed {
 		return asked(h, ""), reasonFault(h)
 	}
-	return asked(h, "nothing can; `weir job submit` starts a new life that reads the source from then on"), nil
+	return asked(h, undo), nil
 }
 
 // Resume lets a FAILED or SUSPENDED job go on from its durable epoch.
@@ -188,12 +209,20 @@ func commands(p job.Phase) string {
 
 // ask writes an intent and waits until the leader has answered it.
 func (c *Client) ask(ctx context.Context, name string, change func(i job.Intent, request string, at time.Time) job.Intent, done func(*job.Head) bool) (*job.Head, error) {
+	if err := c.intend(ctx, name, change); err != nil {
+		return nil, err
+	}
+	return c.answered(ctx, name, func(h *job.Head) bool { return h != nil && done(h) })
+}
+
+// intend writes an intent.
+func (c *Client) intend(ctx context.Context, name string, change func(i job.Intent, request string, at time.Time) job.Intent) error {
 	id := request()
 	_, err := c.reg.Ask(ctx, name, func(i job.Intent) (job.Intent, error) { return change(i, id, time.Now()), nil })
 	if err != nil {
-		return nil, fmt.Errorf("ask job %s: %w", name, err)
+		return fmt.Errorf("ask job %s: %w", name, err)
 	}
-	return c.answered(ctx, name, func(h *job.Head) bool { return h != nil && done(h) })
+	return nil
 }
 
 func (c *Client) answered(ctx context.Context, name string, done func(*job.Head) bool) (*job.Head, error) {

@@ -19,11 +19,7 @@ func (c *Client) Resnapshot(ctx context.Context, name string, tables []string) (
 	if err := c.allowed(ctx, name, "resnapshot", job.Starting, job.Running, job.Suspended, job.Failed); err != nil {
 		return Asked{}, err
 	}
-	h, err := c.Head(ctx, name)
-	if err != nil {
-		return Asked{}, err
-	}
-	j, err := c.Spec(ctx, h)
+	h, j, err := c.current(ctx, name)
 	if err != nil {
 		return Asked{}, err
 	}

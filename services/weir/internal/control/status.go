@@ -83,13 +83,9 @@ type Sink struct {
 
 // Status reads everything about one job.
 func (c *Client) Status(ctx context.Context, name string) (Status, error) {
-	h, err := c.Head(ctx, name)
+	h, j, err := c.current(ctx, name)
 	if err != nil {
 		return Status{}, err
-	}
-	j, err := c.reg.Spec(ctx, name, h.SpecDigest)
-	if err != nil {
-		return Status{}, fmt.Errorf("read the spec of %s: %w", name, err)
 	}
 	reports, err := c.reports(ctx, h)
 	if err != nil {
@@ -284,6 +280,19 @@ func (c *Client) Jobs(ctx context.Context) ([]job.Head, error) {
 // Spec reads the spec a head runs.
 func (c *Client) Spec(ctx context.Context, h *job.Head) (*spec.Job, error) {
 	return c.reg.Spec(ctx, h.Job, h.SpecDigest)
+}
+
+// current reads a job's head and the spec it runs.
+func (c *Client) current(ctx context.Context, name string) (*job.Head, *spec.Job, error) {
+	h, err := c.Head(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	j, err := c.Spec(ctx, h)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the spec of %s: %w", name, err)
+	}
+	return h, j, nil
 }
 
 // History reads every manifest that is still kept, oldest first.
