@@ -2,10 +2,7 @@ package flows
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -83,7 +80,7 @@ sinks:
 func TestKillWhileTablesAreCopied(t *testing.T) {
 	seed := rig.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	rows := number(t, "ITEST_COPY_ROWS", copyRows)
+	rows := harness.Number(t, "ITEST_COPY_ROWS", copyRows)
 	r := &rig.Rig{
 		Source: harness.StartPostgres(t, harness.PostgresConfig{}),
 		Target: harness.StartPostgres(t, harness.PostgresConfig{}),
@@ -112,7 +109,7 @@ func TestKillWhileTablesAreCopied(t *testing.T) {
 		names = append(names, table.Name)
 	}
 	times := make(map[string][]time.Duration)
-	n := number(t, "ITEST_KILLS", copyKills)
+	n := harness.Number(t, "ITEST_KILLS", copyKills)
 	for i := range n {
 		kind := kinds[(i+2)%len(kinds)] // the readers first: what they read is under way
 		pause := 300 * time.Millisecond
@@ -220,17 +217,4 @@ func audited(tb testing.TB, source, target *pgx.Conn, schema string, table copie
 		tb.Errorf("%s: %d rows came as read and %d changes: the copy or the log was not put to the test", table.Name, read, changes)
 	}
 	tb.Logf("%s: %d rows came as read, %d changes", table.Name, read, changes)
-}
-
-func number(tb testing.TB, name string, otherwise int) int {
-	tb.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		tb.Fatal(fmt.Errorf("%s: %w", name, err))
-	}
-	return n
 }

@@ -92,7 +92,7 @@ func TestKillWhileMariaDBIsCopied(t *testing.T) {
 
 func killWhileCopied(t *testing.T, source *harness.MySQL) {
 	seed := rig.Seed(t)
-	rows := number(t, "ITEST_COPY_ROWS", mysqlRows)
+	rows := harness.Number(t, "ITEST_COPY_ROWS", mysqlRows)
 	r := &rig.Rig{Target: harness.StartPostgres(t, harness.PostgresConfig{})}
 	target := connection(t, r.Target)
 	if err := mycopies.Fill(t.Context(), source, rows); err != nil {
@@ -140,7 +140,7 @@ func harm(t *testing.T, r *rig.Rig, target *pgx.Conn, rng *rand.Rand) {
 		names = append(names, table.Name)
 	}
 	times := make(map[string][]time.Duration)
-	n := number(t, "ITEST_KILLS", mysqlKills)
+	n := harness.Number(t, "ITEST_KILLS", mysqlKills)
 	for i := range n {
 		kind := mysqlKinds[i%len(mysqlKinds)]
 		pause := 300 * time.Millisecond

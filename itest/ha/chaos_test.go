@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +42,7 @@ func TestEveryFault(t *testing.T) {
 
 	took := make(map[string][]time.Duration)
 	began := time.Now()
-	for i, f := range deck(rng, number(t, "ITEST_FAULTS", faults), os.Getenv("ITEST_FAULT")) {
+	for i, f := range deck(rng, harness.Number(t, "ITEST_FAULTS", faults), os.Getenv("ITEST_FAULT")) {
 		if err := harness.Pause(t.Context(), time.Duration(rng.Int64N(int64(time.Second)))); err != nil {
 			t.Fatal(err)
 		}
@@ -204,17 +203,4 @@ func report(t *testing.T, took map[string][]time.Duration) {
 		lines = append(lines, line(name, kinds[name]))
 	}
 	t.Log(strings.Join(append(lines, line("all", all)), "\n  "))
-}
-
-func number(tb testing.TB, name string, otherwise int) int {
-	tb.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		tb.Fatal(fmt.Errorf("%s: %w", name, err))
-	}
-	return n
 }

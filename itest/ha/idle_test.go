@@ -39,7 +39,7 @@ sinks:
 // time of coordinator, nodes and NATS together, and how often NATS syncs a file. With ITEST_PROFILE=DIR each service's
 // profile of the time is written there.
 func BenchmarkIdle(b *testing.B) {
-	n := number(b, "ITEST_IDLE_JOBS", idleJobs)
+	n := harness.Number(b, "ITEST_IDLE_JOBS", idleJobs)
 	room := fmt.Sprint(2*n + 20)
 	source := harness.StartPostgres(b, harness.PostgresConfig{Settings: map[string]string{
 		"max_replication_slots": room, "max_wal_senders": room, "max_connections": fmt.Sprint(8*n + 50),

@@ -6,14 +6,7 @@ import (
 	"testing"
 )
 
-const upsertSpec = `apiVersion: weir/v1
-job: shop
-epoch: {interval: 100ms}
-restart: {backoff: 100ms, cap: 1000}
-sources:
-  db: {type: postgres, url: "${SOURCE_URL}", tables: ["public.*"], heartbeat: 1s, readers: %d, snapshot: {chunk_rows: 100}}
-sinks:
-  copy: {from: [db], type: postgres, url: "${TARGET_URL}", schema: copy, writers: %d}
+const upsertSpec = sourceSpec + `  copy: {from: [db], type: postgres, url: "${TARGET_URL}", schema: copy, writers: %d}
 `
 
 // A job goes back to a savepoint after it went on, with 4, 6 and 3 readers, and ends up equal to its source: the log was kept by a slot

@@ -15,6 +15,16 @@ import (
 
 const name = "shop"
 
+// sourceSpec is the beginning of every job's spec; its sinks follow. The readers are open.
+const sourceSpec = `apiVersion: weir/v1
+job: shop
+epoch: {interval: 100ms}
+restart: {backoff: 100ms, cap: 1000}
+sources:
+  db: {type: postgres, url: "${SOURCE_URL}", tables: ["public.*"], heartbeat: 1s, readers: %d, snapshot: {chunk_rows: 100}}
+sinks:
+`
+
 // scene is a mesh between two databases of one server, with a table that is written to all the while.
 type scene struct {
 	*mesh.Mesh

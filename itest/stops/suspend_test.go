@@ -9,14 +9,7 @@ import (
 	"weir.dev/weir/itest/harness"
 )
 
-const copySpec = `apiVersion: weir/v1
-job: shop
-epoch: {interval: 100ms}
-restart: {backoff: 100ms, cap: 1000}
-sources:
-  db: {type: postgres, url: "${SOURCE_URL}", tables: ["public.*"], heartbeat: 1s, readers: %d, snapshot: {chunk_rows: 100}}
-sinks:
-  copy: {from: [db], type: postgres, url: "${TARGET_URL}", schema: copy, writers: %d}
+const copySpec = sourceSpec + `  copy: {from: [db], type: postgres, url: "${TARGET_URL}", schema: copy, writers: %d}
   log: {from: [db], type: postgres, url: "${TARGET_URL}", schema: log, mode: changelog}
 `
 
