@@ -2,11 +2,9 @@ package cdcpostgres
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -53,23 +51,33 @@ type copier struct {
 type copyPlan struct {
 	*table
 	scan   *scan.Plan
+	keyAt  []int                      // where the columns of the key are among those that are read
 	covers []func(cell []byte) []byte // by column, nil where nothing is masked; the copier's
+	cells  [][]byte                   // of the tuple being masked
 }
 
-// cover masks the cells of a row. It comes before everything that keeps them: segments lie on the bus.
-func (p *copyPlan) cover(cells [][]byte) {
+// keep appends a tuple to what is kept of a chunk. Cells are masked before: segments lie on the bus.
+func (p *copyPlan) keep(dst, tuple []byte) ([]byte, error) {
+	if p.covers == nil {
+		return append(dst, tuple...), nil
+	}
+	var err error
+	if p.cells, err = scan.Cells(p.cells[:0], tuple); err != nil {
+		return dst, err
+	}
 	for i, cover := range p.covers {
-		if cover != nil && cells[i] != nil {
-			cells[i] = cover(cells[i])
+		if cover != nil && p.cells[i] != nil {
+			p.cells[i] = cover(p.cells[i])
 		}
 	}
+	return scan.AppendTuple(dst, p.cells), nil
 }
 
 // copied is a chunk in memory, with its mark.
 type copied struct {
 	cdc.Work
 	plan *copyPlan
-	data []byte // rows: per cell its length plus one, 0 for null, and its bytes
+	data []byte // tuples, one behind the other, see [scan]
 	room []byte // where data begins; the copier's memory
 	rows uint64
 	mark *core.Mark
@@ -222,43 +230,40 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 		return nil, columnsChanged(c.target.Where(), t)
 	}
 	got := &copied{Work: w, plan: plan, data: c.memory()}
-	sql, params, formats, err := statement(t, plan.scan, w.Chunk)
+	sql, err := statement(t, plan.scan, w.Chunk)
 	if err != nil {
 		return nil, err
 	}
-	limit, width := cdc.DefaultChunkBytes, len(plan.columns)
+	limit, stop := cdc.DefaultChunkBytes, [][]byte(nil)
 	if len(t.Key) == 0 {
 		limit = c.segment
 	}
-	_, err = scan.Query(ctx, conn.PgConn(), sql, params, formats, func(cells [][]byte) error {
+	_, err = scan.Copy(ctx, conn.PgConn(), sql, func(tuple []byte) (err error) {
 		switch full := len(got.data) >= limit && got.rows > 0; {
 		case full && len(t.Key) == 0:
-			next, err := c.pass(ctx, got)
-			if err != nil {
+			if got, err = c.pass(ctx, got); err != nil {
 				return err
 			}
-			got = next
 		case full:
-			key, err := keyOf(t, cells[width:])
-			if err != nil {
+			if stop, err = plan.keyCells(tuple); err != nil {
 				return err
 			}
-			got.cut = key
 			return errFull
 		}
 		got.rows++
-		before := len(got.data)
-		plan.cover(cells)
-		got.data = appendRow(got.data, cells[:width])
-		if size := len(got.data) - before; size > rowLimit {
-			return c.tooBig(t, size)
+		if len(tuple) > rowLimit {
+			return c.tooBig(t, len(tuple))
 		}
-		return nil
+		got.data, err = plan.keep(got.data, tuple)
+		return err
 	})
 	switch {
 	case errors.Is(err, errFull):
 		c.sql.close(ctx) // the statement cannot be ended otherwise
 		if conn, err = c.sql.open(ctx); err != nil {
+			return nil, err
+		}
+		if got.cut, err = plan.keyOf(ctx, conn, t, stop); err != nil {
 			return nil, err
 		}
 	case err != nil:
@@ -350,6 +355,9 @@ func (c *copier) bind(ctx context.Context, conn *pgx.Conn, t *capturedTable) (*c
 	if p.scan, err = scan.Bind(bound.builder.Builder, d.codecs); err != nil {
 		return nil, fault.Wrap(err, fault.PGTypeUndecodable, c.target.Where(), err.Error())
 	}
+	if p.keyAt, err = keyColumnsOf(t, d.columns); err != nil {
+		return nil, err
+	}
 	if len(d.masks) > 0 {
 		p.covers = make([]func([]byte) []byte, len(d.columns))
 	}
@@ -357,102 +365,4 @@ func (c *copier) bind(ctx context.Context, conn *pgx.Conn, t *capturedTable) (*c
 		p.covers[m.column] = m.cover()
 	}
 	return p, nil
-}
-
-// statement selects the rows of a chunk in the order of the key, and behind the table's columns those of the key as text.
-func statement(t *capturedTable, plan *scan.Plan, chunk cdc.Chunk) (sql string, params [][]byte, formats []int16, err error) {
-	var b strings.Builder
-	b.WriteString("SELECT " + plan.List())
-	formats = plan.Formats()
-	for i, k := range t.Key {
-		// A name of its own, since ORDER BY looks among the results first.
-		fmt.Fprintf(&b, ", %s::text AS weir_key_%d", quoted(k.Name), i)
-		formats = append(formats, scan.FormatText)
-	}
-	if len(formats) == 0 {
-		b.WriteString(" ") // a table without columns has rows all the same
-	}
-	b.WriteString(" FROM " + t.from())
-	for i, bound := range []struct {
-		key cdc.Key
-		op  string
-	}{{chunk.Low, ">="}, {chunk.High, "<"}} {
-		if bound.key == nil {
-			continue
-		}
-		b.WriteString([]string{" WHERE ", " AND "}[min(i, len(params))])
-		if params, err = appendBound(&b, params, t, bound.op, bound.key); err != nil {
-			return "", nil, nil, err
-		}
-	}
-	if len(t.Key) > 0 {
-		b.WriteString(" ORDER BY " + keyList(t))
-	}
-	return b.String(), params, formats, nil
-}
-
-// appendBound writes a comparison of the key with a tuple, which the server does under the columns' own collations.
-func appendBound(b *strings.Builder, params [][]byte, t *capturedTable, op string, key cdc.Key) ([][]byte, error) {
-	if len(key) != len(t.Key) {
-		return nil, fmt.Errorf("a bound of %d cells for the %d key columns of table %s: %w", len(key), len(t.Key), t, fault.Bug)
-	}
-	holders := make([]string, len(key))
-	for i, cell := range key {
-		text, err := t.Key[i].Form.Text(cell)
-		if err != nil {
-			return nil, fmt.Errorf("bound of table %s: %w", t, err)
-		}
-		params = append(params, text)
-		holders[i] = fmt.Sprintf("$%d", len(params))
-	}
-	fmt.Fprintf(b, "(%s) %s (%s)", keyList(t), op, strings.Join(holders, ", "))
-	return params, nil
-}
-
-func keyList(t *capturedTable) string {
-	names := make([]string, len(t.Key))
-	for i, k := range t.Key {
-		names[i] = quoted(k.Name)
-	}
-	return strings.Join(names, ", ")
-}
-
-func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
-
-// keyOf makes a key of the server's texts.
-func keyOf(t *capturedTable, texts [][]byte) (cdc.Key, error) {
-	key := make(cdc.Key, len(t.Key))
-	for i, k := range t.Key {
-		cell, err := k.Form.Cell([]byte{}, texts[i])
-		if err != nil {
-			return nil, fmt.Errorf("table %s, column %q: %w", t, k.Name, err)
-		}
-		key[i] = cell
-	}
-	return key, nil
-}
-
-func appendRow(dst []byte, cells [][]byte) []byte {
-	for _, c := range cells {
-		if c == nil {
-			dst = append(dst, 0)
-			continue
-		}
-		dst = binary.AppendUvarint(dst, uint64(len(c))+1)
-		dst = append(dst, c...)
-	}
-	return dst
-}
-
-// next takes the cells of the next row into row.
-func (c *copied) next(row [][]byte) {
-	for i := range row {
-		n, used := binary.Uvarint(c.data)
-		c.data = c.data[used:]
-		if n == 0 {
-			row[i] = nil
-			continue
-		}
-		row[i], c.data = c.data[:n-1:n-1], c.data[n-1:]
-	}
 }

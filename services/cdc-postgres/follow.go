@@ -72,16 +72,16 @@ func (r *reader) feed() {
 // emitChunk emits the rows of a chunk, or of a segment of it, as of its mark.
 func (r *reader) emitChunk(ctx context.Context, out source.Output, c *copied) error {
 	t := c.plan.table
-	cells := make([][]byte, len(t.columns))
 	for i := range c.rows {
-		before := len(c.data)
-		c.next(cells)
-		if err := c.plan.scan.Put(cells); err != nil {
+		rest, err := c.plan.scan.Put(c.data)
+		if err != nil {
 			return r.undecodable(err)
 		}
+		size := len(c.data) - len(rest)
+		c.data = rest
 		r.seq++
 		t.builder.EndRow(rows.Meta{Op: rows.OpRead, Seq: r.seq, Ts: rows.NoTs, Txn: uint64(c.mark.End), Ord: uint32(c.first + i)})
-		if err := r.batches.Grown(ctx, out, t.builder, before-len(c.data)); err != nil {
+		if err := r.batches.Grown(ctx, out, t.builder, size); err != nil {
 			return err
 		}
 	}

@@ -58,28 +58,43 @@ func (p *planner) Settle(ctx context.Context) error {
 	return p.target.Fault(p.settle(ctx, conn))
 }
 
-// bounds finds where the next chunks of a table begin: one walk along the key's index.
+// walking keeps the walk on the key's index, whatever the server's statistics say, and from being compiled for it.
+const walking = "SET enable_sort = off; SET jit = off"
+
+// bounds finds where the next chunks of a table begin: one walk along the key's index, in one snapshot. Each step skips a
+// chunk; numbering the rows instead (row_number) costs the server half of what it takes to send them.
 func (p *planner) bounds(ctx context.Context, conn *pgx.Conn, q cdc.AskBounds) (bounds []cdc.Key, last bool, err error) {
 	t := p.tables[q.Table]
 	if t == nil {
 		return nil, false, fmt.Errorf("table %d is not captured: %w", q.Table, fault.Bug)
 	}
-	list := keyList(t)
-	texts := make([]string, len(t.Key))
+	var named, found, texts []string // the key as the table has it, as the steps have it, and for us
 	for i, k := range t.Key {
-		texts[i] = quoted(k.Name) + "::text"
+		step := fmt.Sprintf("weir_key_%d", i)
+		named, found, texts = append(named, quoted(k.Name)+" AS "+step), append(found, "weir_b."+step), append(texts, step+"::text")
 	}
-	var b strings.Builder
-	var params [][]byte
-	fmt.Fprintf(&b, "SELECT %s FROM (SELECT %s, row_number() OVER (ORDER BY %s) - 1 AS weir_n FROM %s", strings.Join(texts, ", "), list, list, t.from())
-	if q.After != nil {
-		b.WriteString(" WHERE ")
-		if params, err = appendBound(&b, nil, t, ">=", q.After); err != nil {
+	if _, err := conn.Exec(ctx, walking); err != nil {
+		return nil, false, err
+	}
+	var from string
+	if q.After == nil {
+		if small, err := p.fits(ctx, conn, t, q.Rows); small || err != nil {
+			return nil, small, err
+		}
+	} else {
+		if from, err = within(t, ">=", q.After); err != nil {
 			return nil, false, err
 		}
+		from = " WHERE " + from
 	}
-	fmt.Fprintf(&b, " ORDER BY %s LIMIT %d) AS weir_k WHERE weir_n > 0 AND weir_n %% %d = 0 ORDER BY weir_n", list, q.Rows*int64(q.Max)+1, q.Rows)
-	result := conn.PgConn().ExecParams(ctx, b.String(), params, nil, nil, nil)
+	list := keyList(t)
+	sql := fmt.Sprintf(`WITH RECURSIVE weir_b AS (
+(SELECT %[1]s, 1 AS weir_n FROM %[2]s%[3]s ORDER BY %[4]s OFFSET %[5]d LIMIT 1) UNION ALL
+(SELECT weir_x.*, weir_n + 1 FROM weir_b, LATERAL
+	(SELECT %[1]s FROM %[2]s WHERE (%[4]s) >= (%[6]s) ORDER BY %[4]s OFFSET %[5]d LIMIT 1) AS weir_x WHERE weir_n < %[7]d)
+) SELECT %[8]s FROM weir_b ORDER BY weir_n`,
+		strings.Join(named, ", "), t.from(), from, list, q.Rows, strings.Join(found, ", "), q.Max, strings.Join(texts, ", "))
+	result := conn.PgConn().ExecParams(ctx, sql, nil, nil, nil, nil)
 	for result.NextRow() {
 		key, err := keyOf(t, result.Values())
 		if err != nil {
@@ -90,6 +105,13 @@ func (p *planner) bounds(ctx context.Context, conn *pgx.Conn, q cdc.AskBounds) (
 	}
 	_, err = result.Close()
 	return bounds, len(bounds) < q.Max, err
+}
+
+// fits reports whether a table is one chunk: then its keys need not be compared, for which the types of some have operators
+// of other names (hstore's are #<# and #>=#).
+func (p *planner) fits(ctx context.Context, conn *pgx.Conn, t *capturedTable, chunk int64) (bool, error) {
+	result := conn.PgConn().ExecParams(ctx, fmt.Sprintf("SELECT FROM %s ORDER BY %s OFFSET %d LIMIT 1", t.from(), keyList(t), chunk), nil, nil, nil, nil).Read()
+	return len(result.Rows) == 0, result.Err
 }
 
 // settle waits until every transaction has ended that has an id by now. A transaction is in progress for a snapshot until

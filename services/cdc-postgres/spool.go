@@ -30,12 +30,12 @@ const (
 	spoolBytes = spoolSegments * 16 << 20
 )
 
-const spoolVersion = 1
+const spoolVersion = 2
 
 // spool is a table on its way through the state stream; it is also the state of a chunk, see [cdc.Share.Spool].
 type spool struct {
 	Version int `json:"version"`
-	// Form is what the cells of its rows are: the columns and the form of each.
+	// Form is what the cells of its tuples are: the columns and the form of each.
 	Form string `json:"form"`
 	// Mark is that of the statement.
 	Mark []byte `json:"mark"`
@@ -65,7 +65,7 @@ func decodeSpool(data []byte, where string) (*spool, error) {
 
 // spoolForm tells spools apart whose cells would be read otherwise.
 func (p *copyPlan) spoolForm() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %v", p.scan.List(), p.scan.Formats()))
+	sum := sha256.Sum256([]byte(p.scan.List()))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -1,6 +1,8 @@
 package scan
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,18 +12,15 @@ import (
 	"weir.dev/weir/pkg/rows"
 )
 
-// Formats of a result's column in the protocol.
-const (
-	FormatText   int16 = 0
-	FormatBinary int16 = 1
-)
+// errTorn is a tuple that ends before its cells do.
+var errTorn = errors.New("a tuple ends early")
 
 // Plan is how the rows of a table are asked for and put into a builder. It is bound to the builder and, like it, owned by
 // one goroutine.
 type Plan struct {
 	builder  *rows.Builder
 	list     string
-	formats  []int16
+	forms    []pgcodec.Format
 	decoders []pgcodec.Decoder
 }
 
@@ -31,44 +30,56 @@ func Bind(b *rows.Builder, codecs []pgcodec.Codec) (*Plan, error) {
 	if len(codecs) != s.NumColumns() {
 		return nil, fmt.Errorf("plan the scan of %s: %d codecs for %d columns", s.Table(), len(codecs), s.NumColumns())
 	}
-	p := &Plan{builder: b, formats: make([]int16, len(codecs)), decoders: make([]pgcodec.Decoder, len(codecs))}
-	names := make([]string, len(codecs))
+	p := &Plan{builder: b, forms: make([]pgcodec.Format, len(codecs)), decoders: make([]pgcodec.Decoder, len(codecs))}
+	list := make([]string, len(codecs))
 	for i, c := range codecs {
-		form := pgcodec.Text
-		if c.HasBinary() {
-			form, p.formats[i] = pgcodec.Binary, FormatBinary
+		p.forms[i], list[i] = pgcodec.Binary, pgx.Identifier{s.Column(i).Name}.Sanitize()
+		if !c.HasBinary() {
+			// A cast is not always what the output function writes: inet gets a netmask, boolean a word.
+			p.forms[i], list[i] = pgcodec.Text, fmt.Sprintf("CASE WHEN %[1]s IS DISTINCT FROM NULL THEN concat(%[1]s) END", list[i])
 		}
 		var err error
-		if p.decoders[i], err = c.Decoder(b, i, form); err != nil {
+		if p.decoders[i], err = c.Decoder(b, i, p.forms[i]); err != nil {
 			return nil, fmt.Errorf("plan the scan of %s: %w", s.Table(), err)
 		}
-		names[i] = pgx.Identifier{s.Column(i).Name}.Sanitize()
 	}
-	p.list = strings.Join(names, ", ")
+	p.list = strings.Join(list, ", ")
 	return p, nil
 }
 
-// List is the columns of the table, quoted, as a SELECT names them.
+// List is what a SELECT names of the table, so that Put can take its rows.
 func (p *Plan) List() string { return p.list }
 
-// Formats are the forms to ask for, one per column of List, for Query. Columns that a statement selects besides come
-// after them. The caller may append to the slice.
-func (p *Plan) Formats() []int16 { return append([]int16(nil), p.formats...) }
+// Form is the form of column i in a tuple.
+func (p *Plan) Form(i int) pgcodec.Format { return p.forms[i] }
 
-// Put sets every column of the builder's current row; cells are those of List, in Formats, further ones are ignored. The
-// caller ends the row. After an error the builder is in the middle of a row and of no further use.
-func (p *Plan) Put(cells [][]byte) error {
-	if len(cells) < len(p.decoders) {
-		return fmt.Errorf("row of %s: %d cells for %d columns", p.builder.Schema().Table(), len(cells), len(p.decoders))
+// Put sets every column of the builder's current row from the tuple that data begins with, and returns what is behind it.
+// The caller ends the row. After an error the builder is in the middle of a row and of no further use.
+func (p *Plan) Put(data []byte) (rest []byte, err error) {
+	if len(data) < 2 {
+		return nil, fmt.Errorf("row of %s: %w", p.builder.Schema().Table(), errTorn)
 	}
+	if n := int(binary.BigEndian.Uint16(data)); n != len(p.decoders) {
+		return nil, fmt.Errorf("row of %s: %d cells for %d columns", p.builder.Schema().Table(), n, len(p.decoders))
+	}
+	data = data[2:]
 	for i, put := range p.decoders {
-		if cells[i] == nil {
+		if len(data) < 4 {
+			return nil, fmt.Errorf("row of %s: %w", p.builder.Schema().Table(), errTorn)
+		}
+		n := int(int32(binary.BigEndian.Uint32(data)))
+		data = data[4:]
+		if n < 0 {
 			p.builder.Null(i)
 			continue
 		}
-		if err := put(cells[i]); err != nil {
-			return fmt.Errorf("table %s, column %q: %w", p.builder.Schema().Table(), p.builder.Schema().Column(i).Name, err)
+		if n > len(data) {
+			return nil, fmt.Errorf("row of %s: %w", p.builder.Schema().Table(), errTorn)
 		}
+		if err := put(data[:n:n]); err != nil {
+			return nil, fmt.Errorf("table %s, column %q: %w", p.builder.Schema().Table(), p.builder.Schema().Column(i).Name, err)
+		}
+		data = data[n:]
 	}
-	return nil
+	return data, nil
 }

@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -37,18 +36,20 @@ func plan(t *testing.T) (*rows.Builder, *Plan) {
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	b, p := plan(t)
-	if got := p.List(); got != `"id", "say ""hi"", x", "iv", "list"` {
+	if got := p.List(); got != `"id", "say ""hi"", x", CASE WHEN "iv" IS DISTINCT FROM NULL THEN concat("iv") END, "list"` {
 		t.Errorf("list is %s", got)
 	}
-	if got := p.Formats(); !slices.Equal(got, []int16{FormatBinary, FormatBinary, FormatText, FormatBinary}) {
-		t.Errorf("formats are %v", got)
+	for i, want := range []pgcodec.Format{pgcodec.Binary, pgcodec.Binary, pgcodec.Text, pgcodec.Binary} {
+		if got := p.Form(i); got != want {
+			t.Errorf("column %d is read as %c, want %c", i, got, want)
+		}
 	}
 	empty := make([]byte, 12) // an array without dimensions
-	for _, cells := range [][][]byte{
-		{{0, 0, 0, 7}, {}, []byte("1 day"), empty, []byte("not of the table")},
-		{nil, nil, nil, nil},
-	} {
-		if err := p.Put(cells); err != nil {
+	data := AppendTuple(nil, [][]byte{{0, 0, 0, 7}, {}, []byte("1 day"), empty})
+	data = AppendTuple(data, [][]byte{nil, nil, nil, nil})
+	for len(data) > 0 {
+		var err error
+		if data, err = p.Put(data); err != nil {
 			t.Fatal(err)
 		}
 		b.EndRow(rows.Meta{Op: rows.OpRead})
@@ -66,24 +67,35 @@ func TestPlan(t *testing.T) {
 
 func TestPutRefuses(t *testing.T) {
 	t.Parallel()
-	_, p := plan(t)
-	if err := p.Put([][]byte{{0, 0, 0, 7}}); err == nil {
-		t.Error("took a short row")
+	whole := AppendTuple(nil, [][]byte{{0, 0, 0, 7}, []byte("canary"), []byte("canary"), nil})
+	for n := range whole {
+		_, p := plan(t)
+		if _, err := p.Put(whole[:n]); err == nil {
+			t.Errorf("took %d of %d bytes", n, len(whole))
+		}
 	}
-	_, p = plan(t)
-	err := p.Put([][]byte{[]byte("canary"), nil, nil, nil})
-	if err == nil || !strings.Contains(err.Error(), `"id"`) || strings.Contains(err.Error(), "canary") {
-		t.Errorf("error is %v", err)
+	for _, cells := range [][][]byte{
+		{{0, 0, 0, 7}},
+		{[]byte("canary"), nil, nil, nil},
+	} {
+		_, p := plan(t)
+		_, err := p.Put(AppendTuple(nil, cells))
+		if err == nil || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%d cells: error is %v", len(cells), err)
+		}
+		if len(cells) > 1 && !strings.Contains(err.Error(), `"id"`) {
+			t.Errorf("error is %v", err)
+		}
 	}
 }
 
 // S3.
 func TestPutDoesNotAllocate(t *testing.T) {
 	b, p := plan(t)
-	cells := [][]byte{{0, 0, 0, 7}, []byte("text"), []byte("1 day"), nil}
+	tuple := AppendTuple(nil, [][]byte{{0, 0, 0, 7}, []byte("text"), []byte("1 day"), nil})
 	put := func() {
 		for range 1000 {
-			if err := p.Put(cells); err != nil {
+			if _, err := p.Put(tuple); err != nil {
 				t.Fatal(err)
 			}
 			b.EndRow(rows.Meta{Op: rows.OpRead})
