@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/source"
@@ -85,10 +86,10 @@ type copied struct {
 	cut  cdc.Key // where the reader has to stop short of the chunk's end; nil when it was read whole
 	err  error
 
-	step  step
-	part  int    // of a spool being filled
-	first uint64 // rows of a spool before those of this segment
-	spool *spool // of a segment that was fetched; the reader's
+	step  halves.Step
+	part  int           // of a spool being filled
+	first uint64        // rows of a spool before those of this segment
+	spool *halves.Spool // of a segment that was fetched; the reader's
 }
 
 func startCopier(o *opened, tables []capturedTable) *copier {
@@ -281,8 +282,8 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 	if err != nil {
 		return nil, err
 	}
-	if got.step == fill {
-		got.step = filled
+	if got.step == halves.Fill {
+		got.step = halves.Filled
 	}
 	got.room = got.data
 	got.mark, err = core.NewMark(string(seen[0]), lsn)
@@ -291,16 +292,16 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 
 // pass hands over a segment of a table without a key, and begins the next one.
 func (c *copier) pass(ctx context.Context, got *copied) (next *copied, err error) {
-	if got.part+1 == spoolSegments {
+	if got.part+1 == halves.SpoolSegments {
 		t := c.tables[got.Table]
 		return nil, fault.New(fault.PGKeylessTooBig, c.target.Where(), fmt.Sprintf(
-			"table %s has more than %d MiB and no key to read it by in parts", t, int64(c.segment)*spoolSegments>>20), "table", t.Sanitize(), "where", c.target.Where())
+			"table %s has more than %d MiB and no key to read it by in parts", t, int64(c.segment)*halves.SpoolSegments>>20), "table", t.Sanitize(), "where", c.target.Where())
 	}
-	got.step, got.room = fill, got.data
+	got.step, got.room = halves.Fill, got.data
 	if !c.send(ctx, got) {
 		return nil, ctx.Err()
 	}
-	return &copied{Work: got.Work, plan: got.plan, step: fill, part: got.part + 1, data: c.memory()}, nil
+	return &copied{Work: got.Work, plan: got.plan, step: halves.Fill, part: got.part + 1, data: c.memory()}, nil
 }
 
 // plan finds how a table is read; it is bound for reading once.

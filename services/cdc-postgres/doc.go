@@ -18,7 +18,7 @@
 //   - A slot that a durable epoch names is never made again; missing or lost, it fails the job.
 //   - What cannot be told apart or decoded stops the job with a code; no row is skipped, none is guessed.
 //
-// A table without a key is one chunk of any size: what exceeds a segment goes through the state stream, see spool.go.
+// A table without a key is one chunk of any size: what exceeds a segment goes through the state stream, see pkg/cdc/halves.
 //
 // Failure: a broken connection ends the attempt. The next one reads from the last durable position, skips what lies
 // before it by transaction, and what was emitted of a cut transaction by count.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/preflight"
 	"weir.dev/weir/pkg/rows"
@@ -107,7 +108,7 @@ func (x *examination) run(ctx context.Context) (err error) {
 		return err
 	}
 	x.plan = doctor.Plan{
-		Where: x.where, Copies: x.source.Snapshot.Mode != spec.SnapshotNever, Modes: x.checkup.Modes, KeylessLimit: spoolBytes,
+		Where: x.where, Copies: x.source.Snapshot.Mode != spec.SnapshotNever, Modes: x.checkup.Modes, KeylessLimit: halves.SpoolBytes,
 		Publication: x.source.Publication, Proposed: proposed(x.checkup.Job),
 	}
 	x.found(x.facts.Judge(x.target, x.hasSlot())...)

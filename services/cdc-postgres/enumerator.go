@@ -28,7 +28,7 @@ func startEnumerator(ctx context.Context, s *setup) source.Enumerator {
 			state.Copy = copied
 			return mustMarshal(state)
 		},
-		Objects: func() []epoch.Object { return spooled(s.assigner.Spools(), s.where) },
+		Objects: func() []epoch.Object { return halves.Spooled(s.assigner.Spools()) },
 		Durable: func() { halves.Token(k.durable) },
 		Keep:    k.keep,
 		Planner: newPlanner(s.target, s.cfg.Logger, state.Tables), Watch: k.run, Outside: k.tables, Logger: s.cfg.Logger,

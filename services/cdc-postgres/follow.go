@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/report"
@@ -41,11 +42,11 @@ func (r *reader) copy(ctx context.Context, out source.Output) (done bool, err er
 		return true, nil
 	}
 	switch c.step {
-	case fill, filled:
+	case halves.Fill, halves.Filled:
 		return true, r.keep(ctx, c)
-	case fetched:
+	case halves.Fetched:
 		return true, r.emitSegment(ctx, out, c)
-	case whole:
+	case halves.Whole:
 	}
 	if err := r.emitChunk(ctx, out, c); err != nil {
 		return false, err
@@ -57,7 +58,7 @@ func (r *reader) copy(ctx context.Context, out source.Output) (done bool, err er
 // feed gives the copier a chunk when it has room.
 func (r *reader) feed() {
 	for len(r.copier.work) < cap(r.copier.work) {
-		w, ok := r.spools.next()
+		w, ok := r.spools.Next()
 		if !ok {
 			w, ok = r.share.Next()
 		}

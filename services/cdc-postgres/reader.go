@@ -37,7 +37,7 @@ type reader struct {
 	share  *cdc.Share
 	copier *copier
 	ready  *copied // a chunk to be emitted
-	spools spooling
+	spools *halves.Spooling
 	over   bool // no chunk will follow
 
 	tracker  *core.Tracker                     // nil until the log was handed over
@@ -72,9 +72,10 @@ const ahead = 2
 func newReader(cfg source.Config, o *opened, l *link, p *progress) *reader {
 	r := &reader{
 		opened: o, cutLimit: cfg.MaxTransactionRows, rowLimit: rowLimit,
-		link: l, progress: p, share: cdc.NewShare(ahead), spools: spooling{store: cfg.Store},
+		link: l, progress: p, share: cdc.NewShare(ahead),
 		plans: make(map[cdc.TableID]*table), schemas: make(map[rows.TableID]schemaVersion), tables: make(map[uint32]*table),
 	}
+	r.spools = halves.NewSpooling(cfg.Store, r.share)
 	r.batches = halves.NewBatches(cfg.Batch, r.at)
 	r.batches.Broken = r.undecodable
 	r.batches.Emitted = func(ctx context.Context, b *rows.Batch) {
@@ -335,7 +336,7 @@ func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	if r.batches.Pending() {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: rows in builders: %w", e, fault.Bug)
 	}
-	objects := r.spoolCut()
+	objects := r.spools.Cut()
 	if r.tracker == nil { // the log was not handed over yet: the enumerator's state says where it begins
 		return source.Cut{State: r.share.State(nil), Objects: objects}, nil
 	}

@@ -6,16 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
-	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
@@ -138,15 +135,15 @@ func TestSpool(t *testing.T) {
 		r.copier.done <- c
 		poll(t, r, &out, nil)
 	}
-	step(&copied{step: fill, data: pairRow(9, "of a broken statement"), rows: 1})
+	step(&copied{step: halves.Fill, data: pairRow(9, "of a broken statement"), rows: 1})
 	if got := names(t, r); !slices.Equal(got, []string{"object 1"}) {
 		t.Errorf("named are %q", got)
 	}
-	step(&copied{step: fill, data: append(pairRow(1, "a"), pairRow(2, "b")...), rows: 2})
+	step(&copied{step: halves.Fill, data: append(pairRow(1, "a"), pairRow(2, "b")...), rows: 2})
 	if got := names(t, r); !slices.Equal(got, []string{"object 2"}) {
 		t.Errorf("named are %q", got)
 	}
-	step(&copied{step: filled, part: 1, data: pairRow(3, "c"), rows: 1, mark: mark})
+	step(&copied{step: halves.Filled, part: 1, data: pairRow(3, "c"), rows: 1, mark: mark})
 	if r.feed(); len(r.copier.work) > 0 {
 		t.Fatal("a spool is to be emitted that no cut has named")
 	}
@@ -193,31 +190,14 @@ func TestSpoolOfAnotherForm(t *testing.T) {
 	}
 	for state, want := range map[string]fault.Code{
 		"no state":                               fault.SrcPosition,
-		`{"version":3,"segments":[{"rows":1}]}`:  fault.SrcPosition,
-		`{"version":2,"form":"f","segments":[]}`: fault.SrcPosition,
-		`{"version":2,"form":"another","mark":"NTo5OkAwLzQ2","segments":[{"rows":1}]}`: fault.PGSchemaChanged,
+		`{"version":2,"segments":[{"rows":1}]}`:  fault.SrcPosition,
+		`{"version":1,"form":"f","segments":[]}`: fault.SrcPosition,
+		`{"version":1,"form":"another","mark":"NTo5OkAwLzQ2","segments":[{"rows":1}]}`: fault.PGSchemaChanged,
 	} {
 		work := cdc.Work{Chunk: cdc.Chunk{ChunkID: cdc.ChunkID{Table: 1}}, Resume: []byte(state)}
 		if got := c.take(t.Context(), work); fault.CodeOf(got.err) != want {
 			t.Errorf("%s: %v", state, got.err)
 		}
-	}
-}
-
-// The largest spool still fits into the message that hands it out, and the names of its segments into an ack.
-func TestLargestSpoolFitsAMessage(t *testing.T) {
-	t.Parallel()
-	s := spool{Version: spoolVersion, Form: strings.Repeat("f", 64), Mark: make([]byte, 1000), Emitted: 1 << 40}
-	for i := range spoolSegments {
-		subject := bus.StateSubject("0123456789abcdef", 123456, epoch.ID(1234567+i), plan.SubtaskID{Vertex: "a_long_name_of_a_source", Index: 12}, i)
-		s.Segments = append(s.Segments, segment{epoch.Object{Subject: subject, Size: 16 << 20, Digest: strings.Repeat("d", 64)}, 123456789})
-	}
-	const most = bus.MinPayload - 64<<10
-	if n := len(mustMarshal(s)); n > most {
-		t.Errorf("the state of a spool has %d bytes, want at most %d", n, most)
-	}
-	if n := len(mustMarshal(s.objects(nil))); n > most {
-		t.Errorf("the names of its objects have %d bytes, want at most %d", n, most)
 	}
 }
 
