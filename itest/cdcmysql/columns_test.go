@@ -14,11 +14,11 @@ import (
 	"weir.dev/weir/pkg/spec"
 )
 
-// hides are the columns of a source of people.t.
+// hides are the columns of a source of tables of people.
 func hides(t *testing.T, exclude []string, masks map[string]spec.Mask) spec.Columns {
 	t.Helper()
 	parse := func(name string) spec.ColumnPattern {
-		p, err := spec.ParseColumnPattern("people.*." + name)
+		p, err := spec.ParseColumnPattern("people*.*." + name)
 		if err != nil {
 			t.Fatal(err)
 		}

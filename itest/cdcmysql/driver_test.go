@@ -91,8 +91,11 @@ type attempt struct {
 	done   sync.WaitGroup
 	over   sync.Once
 
-	// Of the last epoch, and an order that the next attempt gets.
+	store *heap
+
+	// Of the last epoch: its states, and how many rows it has. An order that the next attempt gets.
 	enumState, readState []byte
+	covered              int
 	again                *source.Again
 
 	mu      sync.Mutex
@@ -127,6 +130,16 @@ func resume(t *testing.T, server *harness.MySQL, last *attempt, mode spec.Snapsh
 // openSource opens a source of tables, from the last epoch of another attempt if there is one.
 func openSource(t *testing.T, server *harness.MySQL, last *attempt, c *spec.MySQLSource, tables ...string) (*attempt, error) {
 	t.Helper()
+	store := newHeap()
+	if last != nil {
+		store = last.store
+	}
+	return openOver(t, server, last, store, c, tables...)
+}
+
+// openOver does so over a store.
+func openOver(t *testing.T, server *harness.MySQL, last *attempt, objects *heap, c *spec.MySQLSource, tables ...string) (*attempt, error) {
+	t.Helper()
 	for _, s := range tables {
 		p, err := spec.ParseTablePattern(s)
 		if err != nil {
@@ -146,6 +159,7 @@ func openSource(t *testing.T, server *harness.MySQL, last *attempt, c *spec.MySQ
 				return server.URL(""), nil
 			},
 			Readers: 1, MaxTransactionRows: 1_000_000, Batch: 64 << 10, Logger: slog.New(slog.DiscardHandler),
+			Store: objects, Segment: segment,
 		}
 	}
 	var connector cdcmysql.Connector
@@ -162,7 +176,7 @@ func openSource(t *testing.T, server *harness.MySQL, last *attempt, c *spec.MySQ
 		return nil, errors.Join(err, enum.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &attempt{enum: enum, reader: reader, enums: newHalf(), reads: newHalf(), changed: make(chan struct{})}
+	a := &attempt{enum: enum, reader: reader, enums: newHalf(), reads: newHalf(), changed: make(chan struct{}), store: objects}
 	done := &a.done
 	a.cancel = cancel
 	loop := func(h *half, poll func() error) {
@@ -209,7 +223,8 @@ func (a *attempt) epochs(ctx context.Context) {
 			enum, err := a.enum.Snapshot(n)
 			a.reads.post(func() error {
 				read, err := a.reader.Snapshot(n)
-				a.enumState, a.readState = enum.State, read.State
+				a.enumState, a.readState, a.covered = enum.State, read.State, len(a.rows)
+				a.store.name(n, enum.Objects, read.Objects)
 				close(done)
 				return err
 			})

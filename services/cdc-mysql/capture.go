@@ -116,6 +116,21 @@ type scanPlan struct {
 	*table
 
 	captured *capturedTable
+	covers   []cover // by column, nil where nothing is masked; the copier's
+}
+
+// cover masks the cells of a row. It comes before everything that keeps them: segments lie on the bus.
+func (p *scanPlan) cover(cells [][]byte) error {
+	for i, cover := range p.covers {
+		if cover == nil || cells[i] == nil {
+			continue
+		}
+		var err error
+		if cells[i], err = cover(cells[i]); err != nil {
+			return fmt.Errorf("table %s, column %q: %w", p.name, p.columns[i].Name, err)
+		}
+	}
+	return nil
 }
 
 // bindScan describes a table as it is today, which has to be as it was captured.
@@ -139,7 +154,16 @@ func (o *opened) bindScan(ctx context.Context, s *sql, t *capturedTable) (*scanP
 	if err != nil {
 		return nil, err
 	}
-	return &scanPlan{table: bound, captured: t}, nil
+	p := &scanPlan{table: bound, captured: t}
+	if len(d.masks) > 0 {
+		p.covers = make([]cover, len(d.columns))
+	}
+	for _, m := range d.masks {
+		if p.covers[m.column], err = m.cover(o.veil, mycodec.Text); err != nil {
+			return nil, d.undecodable(err, o.where, d.columns[m.column].Name)
+		}
+	}
+	return p, nil
 }
 
 // columnsChanged is the fault of a table that is no longer what the copy was set up for.

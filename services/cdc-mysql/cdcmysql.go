@@ -7,6 +7,7 @@ import (
 
 	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/cdc/halves"
+	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
@@ -79,6 +80,7 @@ func (Connector) OpenEnumerator(ctx context.Context, cfg source.Config) (source.
 			state.Copy = copied
 			return mustMarshal(state)
 		},
+		Objects: func() []epoch.Object { return halves.Spooled(s.assigner.Spools()) },
 		Planner: newPlanner(o, &s.state), Watch: k.run, Outside: k.tables, Logger: cfg.Logger,
 	}), nil
 }

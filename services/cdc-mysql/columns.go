@@ -69,17 +69,15 @@ func (d *described) read(column int) mycodec.Codec {
 	return d.codecs[column]
 }
 
-// decoder puts the mask before a column's decoder. Hashed is the text of a value, which is the same in the log and in a copy.
-func (m masked) decoder(v *halves.Veil, b *rows.Builder, next mycodec.Decoder, f mycodec.Format) (mycodec.Decoder, error) {
-	cover := v.Cover(m.mask)
+// cover is what a mask makes of a cell that is not null; nil is null. The cell that it returns is valid until the next call.
+type cover func(cell []byte) ([]byte, error)
+
+// cover makes what covers the column's cells in a format. Hashed is the text of a value, which is the same in the log and in a
+// copy.
+func (m masked) cover(v *halves.Veil, f mycodec.Format) (cover, error) {
+	veil := v.Cover(m.mask)
 	if m.mask != spec.MaskHash {
-		return func(cell []byte) error {
-			if cell = cover(cell); cell == nil {
-				b.Null(m.column)
-				return nil
-			}
-			return next(cell)
-		}, nil
+		return func(cell []byte) ([]byte, error) { return veil(cell), nil }, nil
 	}
 	schema, err := rows.NewSchema("masked.value", 1, mycodec.Origin, []rows.Column{{Name: "value", Type: m.codec.Type(), Source: m.codec.SourceType(), Nullable: true}})
 	if err != nil {
@@ -91,20 +89,39 @@ func (m masked) decoder(v *halves.Veil, b *rows.Builder, next mycodec.Decoder, f
 		return nil, err
 	}
 	var text []byte
-	return func(cell []byte) error {
+	return func(cell []byte) ([]byte, error) {
 		if err := decode(cell); err != nil {
-			return err
+			return nil, err
 		}
 		one.EndRow(rows.Meta{Op: rows.OpRead, Ts: rows.NoTs})
 		batch, err := one.Flush()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		text, _ = batch.AppendText(text[:0], 0, 0)
 		if special, ok := batch.SpecialText(0, 0); ok {
 			text = append(text[:0], special...)
 		}
-		return next(cover(text))
+		return veil(text), nil
+	}, nil
+}
+
+// decoder puts the mask before a column's decoder of the log.
+func (m masked) decoder(v *halves.Veil, b *rows.Builder, next mycodec.Decoder) (mycodec.Decoder, error) {
+	cover, err := m.cover(v, mycodec.Log)
+	if err != nil {
+		return nil, err
+	}
+	return func(cell []byte) error {
+		covered, err := cover(cell)
+		if err != nil {
+			return err
+		}
+		if covered == nil {
+			b.Null(m.column)
+			return nil
+		}
+		return next(covered)
 	}, nil
 }
 

@@ -1,7 +1,6 @@
 package cdcmysql
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -13,9 +12,11 @@ import (
 	"time"
 
 	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/mycodec"
 	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/cdc-mysql/internal/catalog"
 	"weir.dev/weir/services/cdc-mysql/internal/core"
@@ -28,8 +29,6 @@ const (
 	copyPause = 200 * time.Millisecond
 	// wholeTries bounds the search for a moment in which nobody writes to a table that is read as a whole.
 	wholeTries = 200
-	// wholeBytes bounds such a table, which is held in memory.
-	wholeBytes = 256 << 20
 	// followerIdle is after how long without a chunk the copier's own log is given up.
 	followerIdle = 3 * time.Second
 )
@@ -50,13 +49,15 @@ const (
 // exactly what a snapshot sees.
 type copier struct {
 	*opened
-	source *enumeratorState
-	tables map[cdc.TableID]*capturedTable
-	work   chan cdc.Work
-	tell   chan cdc.TableID // how the table is read, without reading it
-	done   chan *copied
-	cancel context.CancelFunc
-	ended  sync.WaitGroup
+	source  *enumeratorState
+	tables  map[cdc.TableID]*capturedTable
+	store   source.Store
+	segment int // bytes of a table that is read as a whole that are held
+	work    chan cdc.Work
+	tell    chan cdc.TableID // how the table is read, without reading it
+	done    chan *copied
+	cancel  context.CancelFunc
+	ended   sync.WaitGroup
 
 	sql      sql
 	facts    *server.Facts
@@ -77,6 +78,11 @@ type copied struct {
 	bare  bool    // nothing was to be read
 	cut   cdc.Key // where the reader has to stop short of the chunk's end; nil when it was read whole
 	err   error
+
+	step  halves.Step
+	part  int           // of a spool being filled
+	first uint64        // rows of a spool before those of this segment
+	spool *halves.Spool // of a segment that was fetched; the reader's
 }
 
 func (c *copied) rows() uint64 { return c.count + uint64(len(c.later)) }
@@ -85,6 +91,7 @@ func startCopier(o *opened, source *enumeratorState) *copier {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &copier{
 		opened: o, source: source, tables: byID(source.Tables), cancel: cancel, sql: sql{target: o.target},
+		store: o.cfg.Store, segment: int(o.cfg.Segment),
 		work: make(chan cdc.Work, 1), tell: make(chan cdc.TableID, 1), done: make(chan *copied, 1), plans: make(map[cdc.TableID]*scanPlan),
 	}
 	c.ended.Go(func() { c.run(ctx) })
@@ -111,16 +118,35 @@ func (c *copier) run(ctx context.Context) {
 			c.drop()
 			continue
 		case w := <-c.work:
-			got = c.patiently(ctx, w, c.read)
+			got = c.take(ctx, w)
 		case id := <-c.tell:
 			got = c.patiently(ctx, cdc.Work{Chunk: cdc.Chunk{ChunkID: cdc.ChunkID{Table: id}}}, c.describe)
 		}
-		select {
-		case c.done <- got:
-		case <-ctx.Done():
+		if got != nil && !c.send(ctx, got) {
 			return
 		}
 	}
+}
+
+// send hands over to the reader's loop. It reports whether ctx still lives.
+func (c *copier) send(ctx context.Context, got *copied) bool {
+	select {
+	case c.done <- got:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// take reads a chunk, from the table or from its spool, of which it hands over every segment itself.
+func (c *copier) take(ctx context.Context, w cdc.Work) *copied {
+	if w.Resume == nil {
+		return c.patiently(ctx, w, c.read)
+	}
+	if err := c.fetch(ctx, w); err != nil {
+		return &copied{Work: w, err: fmt.Errorf("copy chunk %s: %w", w.ChunkID, err)}
+	}
+	return nil
 }
 
 // drop closes the connections.
@@ -218,21 +244,23 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 	if err != nil {
 		return nil, err
 	}
-	got := &copied{Work: w, plan: plan}
-	mark, steps, err := c.snapshot(ctx, plan)
+	point, steps, err := c.snapshot(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
-	if got.mark, err = core.NewMark(mark).Encode(); err != nil {
+	mark, err := core.NewMark(point).Encode()
+	if err != nil {
 		return nil, err
 	}
 	changes, err := plan.changed(steps, c.where)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.scan(ctx, got, changes); err != nil {
+	got, err := c.scan(ctx, &copied{Work: w, plan: plan}, changes)
+	if err != nil {
 		return nil, err
 	}
+	got.mark = mark
 	now := &catalog.Table{Name: plan.captured.Name}
 	session, err := c.sql.open(ctx)
 	if err != nil {
@@ -305,83 +333,33 @@ func awaitVisible(ctx context.Context, s *server.Session, p *core.Point) error {
 	return s.AwaitExecuted(ctx, p.GTIDs)
 }
 
-// changes are the last changes of keys: a row in the log's form, or nil where the row was deleted.
-type changes struct {
-	last  map[string][][]byte
-	order []string
-	keys  map[string]cdc.Key
-}
-
-// changed collects the changes of the plan's table.
-func (p *scanPlan) changed(steps []step, where string) (*changes, error) {
-	c := &changes{last: make(map[string][][]byte), keys: make(map[string]cdc.Key)}
-	put := func(d *described, row [][]byte, gone bool) error {
-		key, err := d.keyOf(nil, row, mycodec.Log)
-		if err != nil {
-			return fault.Wrap(err, fault.MYDecode, where, err.Error())
-		}
-		name := keyName(key)
-		if _, ok := c.last[name]; !ok {
-			c.order, c.keys[name] = append(c.order, name), key
-		}
-		c.last[name] = nil
-		if !gone {
-			c.last[name] = slices.Clone(row)
-		}
-		return nil
-	}
-	for _, s := range steps {
-		if s.kind != stepRows {
-			continue
-		}
-		if err := cmp.Or(s.err, s.table.err); err != nil {
-			return nil, err
-		}
-		if !slices.Equal(s.table.columns, p.columns) {
-			return nil, columnsChanged(where, p.captured)
-		}
-		row := make([][]byte, len(p.columns))
-		for at, image := 0, s.image; len(image) > 0; at++ {
-			var ok bool
-			if image, ok = s.table.cells(image, row); !ok {
-				return nil, fault.New(fault.MYDecode, where, fmt.Sprintf("table %s: a row that is not as long as its cells", p.name))
-			}
-			if err := put(s.table, row, s.change == deleted || (s.change == updated && at%2 == 0)); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return c, nil
-}
-
-func keyName(key cdc.Key) string {
-	var b []byte
-	for _, cell := range key {
-		b = append(binary.AppendUvarint(b, uint64(len(cell))), cell...)
-	}
-	return string(b)
-}
-
-// scan reads the rows of a chunk in the snapshot that is open, without those that have changed.
-func (c *copier) scan(ctx context.Context, got *copied, changed *changes) error {
+// scan reads the rows of a chunk in the snapshot that is open, without those that have changed. It returns the chunk or, of a
+// table that is read as a whole and has more than a segment, the last piece: the others are handed over.
+func (c *copier) scan(ctx context.Context, got *copied, changed *changes) (*copied, error) {
 	session, err := c.sql.open(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := got.plan
 	where, err := p.within(got.Low, got.High)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	limit, order := cdc.DefaultChunkBytes, ""
 	if p.captured.Whole {
-		limit = wholeBytes
+		limit = c.segment
 	} else {
 		order = " ORDER BY " + strings.Join(p.keyColumns(), ", ")
 	}
 	key := make(cdc.Key, len(p.key))
 	err = session.Query(ctx, "SELECT "+p.list()+" FROM "+p.captured.Quoted()+where+order, func(cells [][]byte) error {
-		full := len(got.data) > limit && got.count > 0
+		full := len(got.data) >= limit && got.count > 0
+		if full && p.captured.Whole {
+			if got, err = c.pass(ctx, got); err != nil {
+				return err
+			}
+			full = false
+		}
 		if full || len(changed.last) > 0 {
 			if key, err = p.keyOf(key, cells, mycodec.Text); err != nil {
 				return fault.Wrap(err, fault.MYDecode, c.where, err.Error())
@@ -396,77 +374,24 @@ func (c *copier) scan(ctx context.Context, got *copied, changed *changes) error 
 				return nil
 			}
 		}
+		if err := p.cover(cells); err != nil {
+			return fault.Wrap(err, fault.MYDecode, c.where, err.Error())
+		}
 		got.count++
 		got.data = appendRow(got.data, cells)
 		return nil
 	})
 	switch {
-	case errors.Is(err, errFull) && p.captured.Whole:
-		return fault.New(fault.MYKeylessBusy, c.where, fmt.Sprintf("table %s has more than %d MiB", p.name, wholeBytes>>20), "table", p.name.String())
 	case errors.Is(err, errFull):
 		c.sql.close() // the statement cannot be ended otherwise
-		return nil
+		return got, nil
 	case err != nil:
-		return err
-	}
-	return session.Exec(ctx, "COMMIT")
-}
-
-// merge puts the changed rows into the chunk that their keys belong to.
-func (c *copier) merge(ctx context.Context, got *copied, changed *changes) error {
-	var names []string
-	var keys []cdc.Key
-	for _, name := range changed.order {
-		if changed.last[name] != nil {
-			names, keys = append(names, name), append(keys, changed.keys[name])
-		}
-	}
-	if len(keys) == 0 {
-		return nil
-	}
-	low, high := got.Low, got.High
-	if got.cut != nil {
-		high = got.cut
-	}
-	inside, err := c.inside(ctx, got.plan, keys, low, high)
-	if err != nil {
-		return err
-	}
-	for i, in := range inside {
-		if in {
-			got.later = append(got.later, changed.last[names[i]])
-		}
-	}
-	return nil
-}
-
-// inside says which keys lie in a range.
-func (c *copier) inside(ctx context.Context, p *scanPlan, keys []cdc.Key, low, high cdc.Key) ([]bool, error) {
-	in := make([]bool, len(keys))
-	if !p.captured.Collated {
-		order := cdc.Bytewise{}
-		for i, k := range keys {
-			in[i] = (low == nil || order.Compare(low, k) <= 0) && (high == nil || order.Compare(k, high) < 0)
-		}
-		return in, nil
-	}
-	var bounds []cdc.Key
-	want := 0
-	if low != nil {
-		bounds, want = append(bounds, low), 1
-	}
-	if high != nil {
-		bounds = append(bounds, high)
-	}
-	session, err := c.sql.open(ctx)
-	if err != nil {
 		return nil, err
 	}
-	places, err := p.locate(ctx, session, bounds, keys)
-	for i, at := range places {
-		in[i] = at == want
+	if got.step == halves.Fill {
+		got.step = halves.Filled
 	}
-	return in, err
+	return got, session.Exec(ctx, "COMMIT")
 }
 
 func appendRow(dst []byte, cells [][]byte) []byte {

@@ -15,6 +15,8 @@
 //   - I4: barriers pass between transactions, or inside one that has more rows than epoch.max_transaction_rows.
 //   - The loops that answer barriers run no SQL.
 //   - A chunk's mark is exact: its rows are the table's as of the mark, whatever order commits become visible in (copier.go).
+//   - A table that no ranges of keys can be made of is one chunk of any size: what exceeds a segment goes through the state stream,
+//     see pkg/cdc/halves.
 //   - What cannot be told apart or decoded stops the job with a code; no row is skipped, none is guessed.
 //
 // Failure: a broken connection ends the attempt. The next one reads from the last durable position, and skips what was emitted

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/preflight"
 	"weir.dev/weir/pkg/rows"
@@ -141,7 +142,7 @@ func (x *examination) tables(ctx context.Context) error {
 		return err
 	}
 	x.found(x.known.Captured(doctor.Plan{
-		Where: x.where, Copies: x.source.Snapshot.Mode != spec.SnapshotNever, Modes: x.checkup.Modes, WholeLimit: wholeBytes,
+		Where: x.where, Copies: x.source.Snapshot.Mode != spec.SnapshotNever, Modes: x.checkup.Modes, WholeLimit: halves.SpoolBytes,
 	}, tables)...)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/mycodec"
 	"weir.dev/weir/pkg/report"
@@ -26,11 +27,7 @@ func (r *reader) copy(ctx context.Context, out source.Output) (done bool, err er
 		default:
 		}
 	}
-	for r.share.Waiting() > 0 && len(r.copier.work) < cap(r.copier.work) {
-		w, _ := r.share.Next()
-		r.copier.work <- w
-		r.progress.split(w.String())
-	}
+	r.feed()
 	c := r.ready
 	if c == nil {
 		return false, nil
@@ -43,6 +40,13 @@ func (r *reader) copy(ctx context.Context, out source.Output) (done bool, err er
 		r.plans[c.Table] = c.plan
 		return true, nil
 	}
+	switch c.step {
+	case halves.Fill, halves.Filled:
+		return true, r.keep(ctx, c)
+	case halves.Fetched:
+		return true, r.emitSegment(ctx, out, c)
+	case halves.Whole:
+	}
 	if err := r.emitChunk(ctx, out, c); err != nil {
 		return false, err
 	}
@@ -50,7 +54,22 @@ func (r *reader) copy(ctx context.Context, out source.Output) (done bool, err er
 	return true, nil
 }
 
-// emitChunk emits the rows of a chunk as of its mark.
+// feed gives the copier a chunk when it has room.
+func (r *reader) feed() {
+	for len(r.copier.work) < cap(r.copier.work) {
+		w, ok := r.spools.Next()
+		if !ok {
+			w, ok = r.share.Next()
+		}
+		if !ok {
+			return
+		}
+		r.copier.work <- w
+		r.progress.split(w.String())
+	}
+}
+
+// emitChunk emits the rows of a chunk, or of a segment of it, as of its mark.
 func (r *reader) emitChunk(ctx context.Context, out source.Output, c *copied) error {
 	t := c.plan.table
 	cells := make([][]byte, len(t.columns))
@@ -59,7 +78,7 @@ func (r *reader) emitChunk(ctx context.Context, out source.Output, c *copied) er
 			return r.undecodable(err)
 		}
 		r.seq++
-		t.EndRow(rows.Meta{Op: rows.OpRead, Seq: r.seq, Ts: rows.NoTs, Ord: uint32(i)})
+		t.EndRow(rows.Meta{Op: rows.OpRead, Seq: r.seq, Ts: rows.NoTs, Ord: uint32(c.first + i)})
 		return r.batches.Grown(ctx, out, t.Gathering, size)
 	}
 	for i := range c.count {

@@ -34,7 +34,8 @@ type reader struct {
 	share  *cdc.Share
 	copier *copier
 	ready  *copied // a chunk to be emitted
-	over   bool    // no chunk will follow
+	spools *halves.Spooling
+	over   bool // no chunk will follow
 
 	tracker  *core.Tracker                      // nil until the log was handed over
 	prepared *prepared                          // as the tracker
@@ -61,6 +62,7 @@ func newReader(cfg source.Config, o *opened) *reader {
 		opened: o, cutLimit: cfg.MaxTransactionRows, progress: newProgress(cfg.Subtask.Index != cdc.LogReader), share: cdc.NewShare(ahead),
 		schemas: make(map[rows.TableID]schemaVersion), plans: make(map[cdc.TableID]*scanPlan), tables: make(map[cdc.TableID]*table), cuts: make(map[epoch.ID]core.Point),
 	}
+	r.spools = halves.NewSpooling(cfg.Store, r.share)
 	r.link = startLink(o, r.progress)
 	r.batches = halves.NewBatches(cfg.Batch, r.at)
 	r.batches.Broken = r.undecodable
@@ -261,8 +263,9 @@ func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	if r.batches.Pending() {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: rows in builders: %w", e, fault.Bug)
 	}
+	objects := r.spools.Cut()
 	if r.tracker == nil { // the log was not handed over yet: the enumerator's state says where it begins
-		return source.Cut{State: r.share.State(nil)}, nil
+		return source.Cut{State: r.share.State(nil), Objects: objects}, nil
 	}
 	at := r.tracker.Position()
 	r.cuts[e] = oldest(r.prepared.list, at.Before)
@@ -270,7 +273,7 @@ func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	if err != nil {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: %w", e, err)
 	}
-	return source.Cut{State: r.share.State(log), Position: at.Public(), Torn: at.IsTorn()}, nil
+	return source.Cut{State: r.share.State(log), Position: at.Public(), Torn: at.IsTorn(), Objects: objects}, nil
 }
 
 // Confirm notes what of the log is needed no more; the server keeps its log as long as it was told to, whoever reads it.

@@ -210,7 +210,7 @@ type table struct {
 	*described
 	*halves.Gathering
 
-	log, text []mycodec.Decoder
+	log, text []mycodec.Decoder // text is of cells that are covered already
 	// While the log catches up with the copy: what of the table's changes counts.
 	filter   *cdc.TableFilter[core.Txn, *core.Point]
 	row, old [][]byte
@@ -237,10 +237,7 @@ func (o *opened) bind(d *described, version uint32) (*table, error) {
 		t.log, t.text = append(t.log, log), append(t.text, text)
 	}
 	for _, m := range d.masks {
-		if t.log[m.column], err = m.decoder(o.veil, t.Builder, t.log[m.column], mycodec.Log); err != nil {
-			return nil, d.undecodable(err, o.where, d.columns[m.column].Name)
-		}
-		if t.text[m.column], err = m.decoder(o.veil, t.Builder, t.text[m.column], mycodec.Text); err != nil {
+		if t.log[m.column], err = m.decoder(o.veil, t.Builder, t.log[m.column]); err != nil {
 			return nil, d.undecodable(err, o.where, d.columns[m.column].Name)
 		}
 	}

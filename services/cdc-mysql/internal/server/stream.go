@@ -66,6 +66,7 @@ func (s *Stream) Close() {
 
 func (s *Stream) begin(id uint32, from *core.Point) error {
 	sets := []string{
+		patient,
 		"SET @master_binlog_checksum = 'NONE', @source_binlog_checksum = 'NONE'",
 		fmt.Sprintf("SET @master_heartbeat_period = %d, @source_heartbeat_period = %[1]d", heartbeat.Nanoseconds()),
 	}

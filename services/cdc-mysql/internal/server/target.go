@@ -19,6 +19,10 @@ import (
 
 const connectTimeout = 10 * time.Second
 
+// patient has the server wait while nobody reads what it sends, and lets statements take the time that they take: a sink that
+// stands still holds up the source, a table may be large, and whoever is gone is found out by TCP.
+const patient = "SET SESSION net_write_timeout = 86400 /*!50708 , SESSION max_execution_time = 0 */ /*M!100101 , SESSION max_statement_time = 0 */"
+
 // Target is the server of one source.
 type Target struct {
 	where, job     string
@@ -114,11 +118,10 @@ func (t *Target) Open(ctx context.Context) (*Session, error) {
 	}
 	s := &Session{target: t, conn: conn}
 	settings := mycodec.Settings()
-	sets := []string{"SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"}
+	sets := []string{"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", patient}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		sets = append(sets, "SET SESSION "+name+" = "+settings[name])
 	}
-	sets[0] = "SET " + sets[0]
 	for _, sql := range sets {
 		if err := s.Exec(ctx, sql); err != nil {
 			s.Close()
