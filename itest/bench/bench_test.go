@@ -16,6 +16,8 @@ var (
 	snapshotRuns = flag.Int("snapshot-runs", 3, "copies into each sink")
 	snapshotRows = flag.Int("snapshot-rows", 10_000_000, "rows of the table that is copied; fewer are for trying the benchmark out")
 	full         = flag.Bool("full", false, "measure longer: five runs of each kind, a minute of latency")
+	mysqlRuns    = flag.Int("mysql-runs", 3, "runs of each kind with MySQL")
+	mysqlRows    = flag.Int("mysql-rows", 1_000_000, "rows of MySQL's log and copy; the page says how many there were")
 	rows         = flag.Int("rows", 1_000_000, "rows of the log; fewer are for trying the benchmark out")
 )
 
@@ -32,6 +34,21 @@ func TestSnapshotMeasures(t *testing.T) {
 	r := bench.Snapshot(t, bench.SnapshotConfig{Rows: 20_000, Runs: 1})
 	if text := r.Markdown(); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") || strings.Count(text, "rows/s") != 4 {
 		t.Error(text)
+	}
+}
+
+// TestMySQLMeasures is the same for MySQL.
+func TestMySQLMeasures(t *testing.T) {
+	r := bench.MySQL(t, bench.MySQLConfig{Rows: 2500, Runs: 1, Readers: []int{2}})
+	if text := r.Markdown(); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") || strings.Count(text, "rows/s") != 8 {
+		t.Error(text)
+	}
+}
+
+// BenchmarkMySQL is `make bench-mysql`: it writes docs/bench/mysql.md.
+func BenchmarkMySQL(b *testing.B) {
+	for b.Loop() {
+		write(b, "mysql.md", bench.MySQL(b, bench.MySQLConfig{Rows: *mysqlRows, Runs: *mysqlRuns, Readers: []int{1, 2, 3, 4}}).Markdown())
 	}
 }
 
