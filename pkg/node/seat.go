@@ -54,17 +54,22 @@ func newSeat(n *node, name string) *seat {
 func (s *seat) match(ctx context.Context, v job.View) {
 	s.view, s.warned = v, false
 	order := job.OrderOf(v)
-	s.acted.Store(&order)
+	before := s.acted.Swap(&order)
+	news := before == nil || *before != order
 	for range maxRounds {
 		todo := job.Want(v.Head, s.n.self(), s.held)
 		if len(todo) == 0 {
 			break
 		}
+		news = true
 		for _, a := range todo {
 			if !s.do(ctx, v.Head, a) {
 				return
 			}
 		}
+	}
+	if !news {
+		return // subtasks have these orders, and there is nothing in them that they could forget
 	}
 	s.answered(v.Head)
 	if v.Head != nil && s.held.Started && s.held.Fence == v.Head.Fence {

@@ -23,7 +23,7 @@ func (r *Registry) Head(ctx context.Context, name string) (job.View, error) {
 }
 
 // Heads reads the heads of these jobs, or of all jobs when none is named, as one snapshot. Jobs without a head are
-// absent from the result.
+// absent from the result. A record that has not changed since the last call is the same one, so nobody may change it.
 func (r *Registry) Heads(ctx context.Context, names ...string) (map[string]job.View, error) {
 	patterns := []string{bus.HeadPattern}
 	if len(names) > 0 {
@@ -42,11 +42,14 @@ func (r *Registry) Heads(ctx context.Context, names ...string) (map[string]job.V
 		if !ok {
 			continue
 		}
-		v, err := DecodeHead(e)
+		v, err := r.heads.decode(e)
 		if err != nil {
 			return nil, err
 		}
 		views[name] = v
+	}
+	if len(names) == 0 {
+		r.heads.keep(views)
 	}
 	return views, nil
 }

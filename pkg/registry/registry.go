@@ -19,6 +19,7 @@ type Registry struct {
 	reg    *bus.Bucket
 	leases *bus.Bucket
 	ttl    time.Duration
+	heads  decoded
 }
 
 // Open opens the buckets, which a coordinator makes; bus.ErrNotFound while they are missing. ttl is how long a lease is

@@ -306,5 +306,5 @@ func (l *leader) reconnected(ctx context.Context) {
 	l.roster.unsettle(time.Now())
 	l.nodesChanged(ctx)
 	l.tellWhenSettled(ctx)
-	l.lookAtStreams(ctx)
+	l.lookAtStreams(ctx, true)
 }
