@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,12 +17,15 @@ import (
 	"weir.dev/weir/pkg/job"
 )
 
-// idleJobs lie on as few processes as have room for them, while nothing happens at their source; ITEST_IDLE_JOBS is for other
+// idleJobs lie on one process of each role, while nothing happens at their source; ITEST_IDLE_JOBS is for other
 // numbers.
 const idleJobs = 100
 
-// jobsOnNode is how many of them fill a process: each has two subtasks of either role.
-const jobsOnNode = 64 / 2
+// slots is how many subtasks a process takes here: each job has two of either role, and all of them lie on one process of each.
+const slots = 1024
+
+// rest is how long the jobs are left alone before they are measured: by then their epochs have become as rare as they get.
+const rest = 80 * time.Second
 
 const idleSpec = `apiVersion: weir/v1
 job: %s
@@ -47,16 +51,12 @@ func BenchmarkIdle(b *testing.B) {
 	if err := source.Exec(b.Context(), "postgres", "CREATE TABLE calm (id int PRIMARY KEY)"); err != nil {
 		b.Fatal(err)
 	}
-	roles := []mesh.Role{mesh.Coordinator}
-	for range (n + jobsOnNode - 1) / jobsOnNode {
-		roles = append(roles, mesh.CDCPostgres, mesh.Sink)
-	}
-	m := mesh.Start(b, mesh.Config{Roles: roles, Env: []string{"SOURCE_URL=" + source.URL("postgres")}})
+	m := mesh.Start(b, mesh.Config{
+		Roles: []mesh.Role{mesh.Coordinator, mesh.CDCPostgres, mesh.Sink},
+		Env:   []string{"SOURCE_URL=" + source.URL("postgres"), fmt.Sprintf("WEIR_CDC_POSTGRES_SLOTS=%d", slots), fmt.Sprintf("WEIR_SINK_SLOTS=%d", slots)},
+	})
 	records := m.Records(b)
-	for i := range n {
-		name := fmt.Sprintf("calm-%d", i)
-		m.Must(b, "job", "submit", m.File(b, name+".yaml", fmt.Sprintf(idleSpec, name)))
-	}
+	submitAll(b, m, n)
 	harness.Await(b, 5*time.Minute, "all jobs to be idle", func(ctx context.Context) error {
 		heads, err := records.Heads(ctx)
 		if err != nil {
@@ -77,10 +77,32 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
+// submitAll submits the jobs, a few at a time.
+func submitAll(b *testing.B, m *mesh.Mesh, n int) {
+	b.Helper()
+	files := make(chan string, n)
+	for i := range n {
+		name := fmt.Sprintf("calm-%d", i)
+		files <- m.File(b, name+".yaml", fmt.Sprintf(idleSpec, name))
+	}
+	close(files)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for file := range files {
+				if a, err := m.Weir(b.Context(), "job", "submit", file); err != nil || a.Exit != 0 {
+					b.Errorf("%v: %s", err, a)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 func measureIdle(b *testing.B, m *mesh.Mesh, jobs int) {
 	b.Helper()
-	const settle, span = 12 * time.Second, 20 * time.Second
-	if err := harness.Pause(b.Context(), settle); err != nil {
+	const span = 30 * time.Second
+	if err := harness.Pause(b.Context(), rest); err != nil {
 		b.Fatal(err)
 	}
 	processes := map[string]*harness.Process{"nats": m.NATS.Process}

@@ -65,6 +65,29 @@ func (c *Conn) Bucket(ctx context.Context, name string) (*Bucket, error) {
 // TTL is the age at which values expired when the bucket was opened; zero when none do.
 func (b *Bucket) TTL() time.Duration { return b.age }
 
+// Mark is where a bucket is: it changes with everything that is stored there or removed, and when the bucket is made anew.
+type Mark struct {
+	Created time.Time
+	Last    uint64
+	Held    uint64
+}
+
+// Mark reads where the bucket is. Like every read it may be late; two that are equal say that the reads between them, and those
+// that began later, can have seen nothing new.
+func (b *Bucket) Mark(ctx context.Context) (Mark, error) {
+	var info struct {
+		Created time.Time `json:"created"`
+		State   struct {
+			Last     uint64 `json:"last_seq"`
+			Messages uint64 `json:"messages"`
+		} `json:"state"`
+	}
+	if err := b.c.ctl.request(ctx, "$JS.API.STREAM.INFO."+b.stream, nil, &info); err != nil {
+		return Mark{}, b.wrap("look at", "*", err, "$JS.API.STREAM.INFO."+b.stream)
+	}
+	return Mark{Created: info.Created, Last: info.State.Last, Held: info.State.Messages}, nil
+}
+
 // Name is the bucket's name.
 func (b *Bucket) Name() string { return b.name }
 

@@ -36,11 +36,13 @@ type puller struct {
 	inbox     string
 	sub       *nats.Subscription
 	msgs      chan *nats.Msg
-	body      []byte
 	batch     int
 	bytes     int
 	heartbeat time.Duration
 	timer     *time.Timer
+
+	// beat is the heartbeat of the outstanding pull: calm instead of heartbeat once a whole pull has brought nothing.
+	beat, calm time.Duration
 
 	open      bool // a pull is outstanding
 	number    uint64
@@ -63,14 +65,7 @@ var errIdle = errors.New("idle")
 func newPuller(l *link, stream, consumer string, batch, bytes int, heartbeat time.Duration) (*puller, error) {
 	p := &puller{
 		l: l, next: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer,
-		batch: batch, bytes: max(bytes, int(l.payload())+pullSlack), heartbeat: heartbeat,
-	}
-	var err error
-	p.body, err = json.Marshal(pullRequest{
-		Batch: batch, MaxBytes: p.bytes, Expires: pullExpiry, Heartbeat: heartbeat,
-	})
-	if err != nil {
-		return nil, err
+		batch: batch, bytes: max(bytes, int(l.payload())+pullSlack), heartbeat: heartbeat, beat: heartbeat, calm: heartbeat,
 	}
 	if err := p.bind(); err != nil {
 		return nil, err
@@ -121,7 +116,7 @@ func (p *puller) fetch(ctx context.Context) (*nats.Msg, error) {
 		select {
 		case m = <-p.msgs:
 		default:
-			p.timer.Reset(missedHeartbeats * p.heartbeat)
+			p.timer.Reset(missedHeartbeats * p.beat)
 			select {
 			case m = <-p.msgs:
 			case <-ctx.Done():
@@ -129,8 +124,9 @@ func (p *puller) fetch(ctx context.Context) (*nats.Msg, error) {
 			case <-p.s.life.Done():
 				return nil, p.interrupted()
 			case <-p.timer.C:
-				p.open = false
-				return nil, fmt.Errorf("%w for %s", ErrStalled, missedHeartbeats*p.heartbeat)
+				silence := missedHeartbeats * p.beat
+				p.open, p.beat = false, p.heartbeat
+				return nil, fmt.Errorf("%w for %s", ErrStalled, silence)
 			}
 		}
 		if m == nil { // the library closes the channel with the connection
@@ -149,7 +145,7 @@ func (p *puller) fetch(ctx context.Context) (*nats.Msg, error) {
 // interrupted binds to the next session if there is one, and says ErrStalled, because messages may have been under way;
 // without one ErrDisconnected, or ErrClosed. Until it succeeds it is asked again.
 func (p *puller) interrupted() error {
-	p.open = false
+	p.open, p.beat = false, p.heartbeat
 	if err := p.bind(); err != nil {
 		return err
 	}
@@ -165,9 +161,13 @@ func (p *puller) ask() error {
 		return p.interrupted()
 	default:
 	}
+	body, err := json.Marshal(pullRequest{Batch: p.batch, MaxBytes: p.bytes, Expires: pullExpiry, Heartbeat: p.beat})
+	if err != nil {
+		return err
+	}
 	p.number++
 	reply := p.inbox + strconv.FormatUint(p.number, 36)
-	if err := p.s.publish(&nats.Msg{Subject: p.next, Reply: reply, Data: p.body}); err != nil {
+	if err := p.s.publish(&nats.Msg{Subject: p.next, Reply: reply, Data: body}); err != nil {
 		return err
 	}
 	p.open, p.received, p.left, p.leftBytes = true, false, p.batch, p.bytes
@@ -181,7 +181,7 @@ func (p *puller) account(m *nats.Msg) {
 	p.left--
 	p.leftBytes -= m.Size()
 	if p.left <= 0 || p.leftBytes == 0 {
-		p.open = false
+		p.open, p.beat = false, p.heartbeat
 	}
 }
 
@@ -197,9 +197,12 @@ func (p *puller) status(m *nats.Msg) error {
 	if m.Subject != p.inbox+strconv.FormatUint(p.number, 36) {
 		return nil // an earlier pull, given up after a stall
 	}
-	p.open = false
+	p.open, p.beat = false, p.heartbeat
 	switch {
 	case code == "408", code == "404":
+		if !p.received {
+			p.beat = p.calm
+		}
 		return nil
 	case code == "503":
 		return fmt.Errorf("%w: no consumer answers", ErrNoResponders)

@@ -32,6 +32,10 @@ const ackWait = 365 * 24 * time.Hour
 // unheard is the pause before a consumer that nobody knows is looked for: in a cluster it may be known elsewhere already.
 const unheard = 10 * time.Millisecond
 
+// calmBeats is how much rarer the heartbeats are of a pull that follows one without a message. A loss is found that much later
+// then, and nobody waits for it: what is sent on such a channel finds it at once, and so do the receivers that are at work.
+const calmBeats = 5
+
 // receiveBatch bounds the number of messages of one pull.
 const receiveBatch = 1024
 
@@ -132,6 +136,7 @@ func (c *Conn) openReceiver(ctx context.Context, cfg ReceiverConfig) (*Receiver,
 		release()
 		return nil, err
 	}
+	pull.calm = calmBeats * cfg.Heartbeat
 	return &Receiver{
 		l: l, pull: pull, release: release, cfg: cfg, stream: stream, created: info.Created,
 		consumed: cons.CachedInfo().Delivered.Consumer, pending: cons.CachedInfo().NumAckPending, acked: new(atomic.Int64),

@@ -6,6 +6,8 @@ import (
 
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/position"
 )
 
 // Nothing with another fence, from an unknown subtask, or for an epoch that was never handed out counts.
@@ -204,5 +206,42 @@ func TestLateOldAckReplacesNothing(t *testing.T) {
 	w.feed(stamped(w.facts["ack "+idWriter.String()], w.moment()))
 	if len(w.under) != 1 {
 		t.Error("epoch 2 is not sealed although every subtask has answered")
+	}
+}
+
+// The epochs of a job in which nothing moves grow rare, up to six idle intervals; once something moves they come as often as
+// before.
+func TestEpochsInWhichNothingMovesGrowRare(t *testing.T) {
+	t.Parallel()
+	w := running(t)
+	at := func(e epoch.ID, n string) *epoch.Manifest {
+		p := position.New(position.Generator, map[string]string{"n": n})
+		return &epoch.Manifest{Epoch: e, Subtasks: map[plan.SubtaskID]epoch.SubtaskState{idReader: {Position: p}}}
+	}
+	before := at(1, "7")
+	for i, x := range []struct {
+		now   *epoch.Manifest
+		input epoch.ID
+		due   time.Duration
+	}{
+		{at(2, "7"), 0, 20 * time.Second},
+		{at(3, "7"), 0, 40 * time.Second},
+		{at(4, "7"), 0, 60 * time.Second},
+		{at(5, "7"), 0, 60 * time.Second},
+		{at(6, "8"), 0, 10 * time.Second},
+		{at(7, "8"), 0, 20 * time.Second},
+		{at(8, "8"), 8, time.Second},
+	} {
+		a := &w.leader.Attempt
+		a.Input = x.input
+		a.calms(before, x.now)
+		before = x.now
+		if _, due, ok := w.leader.due(w.leader.Head, w.moment()); !ok || due.Sub(a.Triggered) != x.due {
+			t.Errorf("after manifest %d the next epoch is due %s after the last, want %s", i, due.Sub(a.Triggered), x.due)
+		}
+	}
+	w.leader.Attempt.calms(nil, before)
+	if w.leader.Attempt.Calm != 0 {
+		t.Error("calm after the first manifest")
 	}
 }

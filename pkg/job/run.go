@@ -2,6 +2,7 @@ package job
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/position"
 )
 
 // run takes epochs. Everything that has become true since the last write of the head goes into one CAS: the durable
@@ -235,7 +237,20 @@ func (s *State) due(h *Head, m Moment) (kind epoch.Kind, at time.Time, ok bool) 
 	case a.Input >= h.NextEpoch, h.Skipped > 0:
 		return epoch.Periodic, a.Triggered.Add(set.Interval), true
 	}
-	return epoch.Periodic, a.Triggered.Add(set.IdleInterval), true
+	return epoch.Periodic, a.Triggered.Add(set.IdleInterval * time.Duration(min(1<<min(a.Calm, calmest), calmest))), true
+}
+
+// calms notes whether anything has moved in the epoch that has just become durable: input, or the position of a reader. Such an
+// epoch is worth its writes because it moves what the source keeps for us; when it moved nothing the next one can wait longer.
+func (a *Attempt) calms(before, now *epoch.Manifest) {
+	same := func(a, b position.Position) bool {
+		return a.Type == b.Type && a.Version == b.Version && maps.Equal(a.Fields, b.Fields)
+	}
+	if a.Input < now.Epoch && before != nil && maps.EqualFunc(maps.Collect(before.Positions()), maps.Collect(now.Positions()), same) {
+		a.Calm++
+		return
+	}
+	a.Calm = 0
 }
 
 // uncommitted counts the durable epochs that some sink has still to commit.

@@ -79,6 +79,8 @@ type Attempt struct {
 	Early epoch.ID `json:"early,omitempty"`
 	// Triggered is when the last epoch was triggered, by this leader's clock.
 	Triggered time.Time `json:"triggered,omitzero"`
+	// Calm counts the durable epochs in a row in which nothing had moved.
+	Calm int `json:"calm,omitempty"`
 	// Cut is the manifest being stored, Manifest its stored form.
 	Cut      *Cut     `json:"cut,omitempty"`
 	Manifest *Durable `json:"manifest,omitempty"`

@@ -146,6 +146,7 @@ func (s *State) adopt(m Moment, h Head, revision uint64) []Effect {
 	s.Head, s.Revision, s.Known = &h, revision, true
 	s.Writing, s.Say, s.Unsure, s.StaleSince = nil, nil, false, time.Time{}
 	if c := s.Attempt.Cut; c != nil && h.Durable != nil && h.Durable.Ref == c.Ref {
+		s.Attempt.calms(s.last(), c.Manifest)
 		// I5: the chain grows only by what the head now names. A restore may have left the newest of it.
 		if i := slices.IndexFunc(s.Chain, func(l epoch.Link) bool { return l.Ref == c.Manifest.Prev }); i >= 0 {
 			s.Chain = s.Chain[:i+1]

@@ -12,8 +12,13 @@ import (
 	"weir.dev/weir/pkg/telemetry"
 )
 
-// rereadEvery is how often all heads are read again, whatever the watch says.
-const rereadEvery = time.Second
+const (
+	// rereadEvery is how often all heads are read again, whatever the watch says.
+	rereadEvery = time.Second
+	// busy is for how long after a head has moved reports are published each second, calmReports how often else.
+	busy        = 5 * time.Second
+	calmReports = 3 * time.Second
+)
 
 // stopPatience bounds waiting for subtasks that do not notice that they were stopped, such as a commit inside a driver.
 const stopPatience = 10 * time.Second
@@ -38,6 +43,8 @@ type node struct {
 	work sync.WaitGroup
 	// reading is set while the heads are being read; again asks for one more reading.
 	reading, again bool
+	// moved is when a head last did, published when reports were last.
+	moved, published time.Time
 }
 
 func newNode(cfg Config, me job.NodeLease, m Mesh, conn *bus.Conn, log *slog.Logger) *node {
@@ -78,7 +85,10 @@ func (n *node) run(ctx context.Context) {
 			f()
 		case <-tick.C:
 			n.reread(ctx)
-			n.publish(ctx)
+			if now := time.Now(); now.Sub(n.moved) < busy || now.Sub(n.published) > calmReports-rereadEvery/2 {
+				n.published = now
+				n.publish(ctx)
+			}
 			n.look()
 			n.health.wait(n.stuck())
 		case <-back:

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,14 +51,52 @@ type Mesh struct {
 func meshOn(conn *bus.Conn, reg *registry.Registry) Mesh {
 	return Mesh{
 		Bus: task.Conn{Conn: conn}, States: task.Conn{Conn: conn}, Letters: conn, Facts: conn,
-		Heads: heads{reg}, Records: reg, Holds: holds{reg}.of,
+		Heads: &heads{Registry: reg}, Records: reg, Holds: holds{reg}.of,
 	}
 }
 
-// heads adds to the registry a watch without its handle.
-type heads struct{ *registry.Registry }
+// heads adds to the registry a watch without its handle, and reads all heads only when something has moved there.
+type heads struct {
+	*registry.Registry
 
-func (h heads) Watch(ctx context.Context) (<-chan bus.Update, func()) {
+	mu   sync.Mutex
+	mark bus.Mark // from before all was read
+	all  map[string]job.View
+	at   time.Time
+}
+
+// markTimeout bounds the question whether something has moved; in a cluster only the leader of the registry answers it, the heads
+// themselves every replica.
+const markTimeout = 250 * time.Millisecond
+
+// trustMark is for how long a registry in which nothing moves need not be read: nothing may rest on one answer of one server.
+const trustMark = 10 * time.Second
+
+// Heads reads all heads as one snapshot, or says that it is still the one before. Nobody may change what it returns.
+func (h *heads) Heads(ctx context.Context, names ...string) (map[string]job.View, error) {
+	if len(names) > 0 {
+		return h.Registry.Heads(ctx, names...)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	soon, cancel := context.WithTimeout(ctx, markTimeout)
+	mark, err := h.Mark(soon)
+	cancel()
+	if err == nil && mark == h.mark && h.all != nil && now.Sub(h.at) < trustMark {
+		return h.all, nil
+	}
+	all, rerr := h.Registry.Heads(ctx)
+	if rerr != nil {
+		return nil, rerr
+	}
+	if h.all = nil; err == nil {
+		h.mark, h.all, h.at = mark, all, now
+	}
+	return all, nil
+}
+
+func (h *heads) Watch(ctx context.Context) (<-chan bus.Update, func()) {
 	w := h.WatchHeads(ctx)
 	return w.Updates(), w.Close
 }

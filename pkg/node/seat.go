@@ -68,7 +68,9 @@ func (s *seat) match(ctx context.Context, v job.View) {
 			}
 		}
 	}
-	if !news {
+	if news {
+		s.n.moved = time.Now()
+	} else {
 		return // subtasks have these orders, and there is nothing in them that they could forget
 	}
 	s.answered(v.Head)

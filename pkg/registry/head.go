@@ -54,6 +54,15 @@ func (r *Registry) Heads(ctx context.Context, names ...string) (map[string]job.V
 	return views, nil
 }
 
+// Mark is where the registry is: while it does not change, no head does.
+func (r *Registry) Mark(ctx context.Context) (bus.Mark, error) {
+	m, err := r.reg.Mark(ctx)
+	if err != nil {
+		return m, fmt.Errorf("look at the registry: %w", err)
+	}
+	return m, nil
+}
+
 // DecodeHead reads an entry of a head key.
 func DecodeHead(e bus.Entry) (job.View, error) {
 	var h job.Head

@@ -91,18 +91,34 @@ func (b *Board) signal() {
 
 // Run tells facts until ctx ends.
 func (b *Board) Run(ctx context.Context) {
-	tick := time.NewTicker(repeatEvery)
-	defer tick.Stop()
+	// The clock stands while nothing is open: most of the time of most subtasks.
+	again := time.NewTimer(repeatEvery)
+	defer again.Stop()
+	running := true
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-b.kick:
 			b.tell(ctx, false)
-		case <-tick.C:
+			if !running {
+				again.Reset(repeatEvery)
+				running = true
+			}
+		case <-again.C:
 			b.tell(ctx, true)
+			if running = b.anything(); running {
+				again.Reset(repeatEvery)
+			}
 		}
 	}
+}
+
+// anything reports whether a fact is open.
+func (b *Board) anything() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.open) > 0
 }
 
 // tell publishes what has not been told, or everything.

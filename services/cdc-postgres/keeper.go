@@ -16,8 +16,9 @@ import (
 
 const (
 	// quiet is how much log others must have written for a heartbeat to be worth it: on a server where nothing happens
-	// the heartbeats would be the only thing that happens.
-	quiet = 8 << 10
+	// the heartbeats would be the only thing that happens, those of one job a reason for those of another. It is little
+	// beside the 16 MiB of a segment, by which a server keeps its log.
+	quiet = 256 << 10
 	// relistInterval is the pause between two looks for tables that were made later.
 	relistInterval = 15 * time.Second
 )

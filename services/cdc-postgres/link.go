@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,8 +21,11 @@ import (
 const (
 	// queueBytes bounds what has been received and not yet emitted.
 	queueBytes = 16 << 20
-	// statusInterval is well below the server's time-out of 5 s, also when a status message is late once.
+	// statusInterval is well below the server's time-out of 5 s, also when a status message is late once. calmInterval still
+	// is; it is for logs without rows, where only every calmAsks-th message asks for an answer.
 	statusInterval = 1500 * time.Millisecond
+	calmInterval   = 2 * time.Second
+	calmAsks       = 3
 	// drainInterval is used while the end of the log is waited for: every status message asks the server how far it is.
 	drainInterval = 100 * time.Millisecond
 )
@@ -47,6 +51,8 @@ type link struct {
 	progress *progress
 	requests chan struct{} // holds a token when there is a request
 	kick     chan struct{} // wakes the status goroutine
+	glance   chan struct{} // wakes the observer
+	calm     atomic.Bool   // no rows have come between the last two status messages
 	end      *drainEnd
 	remade   remade
 	cancel   context.CancelFunc
@@ -65,7 +71,8 @@ func startLink(ctx context.Context, target *pgrepl.Target, log *slog.Logger, p *
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l := &link{
 		target: target, log: log, queue: halves.NewQueue[item](queueBytes), progress: p,
-		requests: make(chan struct{}, 1), replace: func() {}, kick: make(chan struct{}, 1), end: newDrainEnd(), cancel: cancel,
+		requests: make(chan struct{}, 1), replace: func() {}, kick: make(chan struct{}, 1), glance: make(chan struct{}, 1),
+		end: newDrainEnd(), cancel: cancel,
 	}
 	l.done.Go(func() { l.serve(ctx) })
 	return l
@@ -96,6 +103,15 @@ func (l *link) take(ctx context.Context) (*request, context.Context) {
 func (l *link) drain() {
 	l.end.want()
 	halves.Token(l.kick)
+}
+
+// passed says that an epoch passes: somebody may wait for what the server says about its end, which is asked rarely while no
+// rows come.
+func (l *link) passed() {
+	if l.calm.Load() {
+		halves.Token(l.kick)
+	}
+	halves.Token(l.glance)
 }
 
 // drained reports whether everything before the end of a drain lies before at.
@@ -244,25 +260,40 @@ func (l *link) receive(ctx context.Context, conn *pgx.Conn, stream *pgrepl.Strea
 
 // status tells the server how far we are, on a timer that nothing delays.
 func (l *link) status(ctx context.Context, stream *pgrepl.Stream) error {
+	rows, calm := uint64(0), 0
 	for {
 		l.mu.Lock()
 		written, flushed := l.feedback.Written(), l.feedback.Flushed()
 		l.mu.Unlock()
-		if err := stream.Status(written, flushed, time.Now()); err != nil {
-			return err
-		}
-		interval := statusInterval
-		if l.end.asked() {
+		now, n := time.Now(), l.progress.count()
+		interval, ask := statusInterval, true
+		switch {
+		case l.end.asked():
 			interval = drainInterval
+		case n == rows: // no rows since the last message
+			interval, ask = untilTick(now, calmInterval), calm%calmAsks == 0
+			calm++
+		default:
+			calm = 0
+		}
+		l.calm.Store(n == rows)
+		rows = n
+		if err := stream.Status(written, flushed, ask, now); err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-l.kick:
+			calm = 0
 		case <-time.After(interval):
 		}
 	}
 }
+
+// untilTick is the time until the next whole multiple of d: what the jobs of a process do rarely they do at the same moments, which
+// wakes the process once.
+func untilTick(now time.Time, d time.Duration) time.Duration { return now.Truncate(d).Add(d).Sub(now) }
 
 // received notes that the log up to at has arrived.
 func (l *link) received(at position.LSN) {

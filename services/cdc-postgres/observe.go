@@ -9,8 +9,12 @@ import (
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
 )
 
-// observeInterval is the pause between two looks at the head of the log; more often tells nothing new.
-const observeInterval = 2 * time.Second
+const (
+	// observeInterval is the pause between two looks at the head of the log; more often tells nothing new.
+	observeInterval = 2 * time.Second
+	// calmObserve is the pause while no rows come and no epoch passes.
+	calmObserve = 10 * time.Second
+)
 
 // observe looks at the end of the log and at the slot, for people only, and finds the end a drain asks for. What it
 // cannot find out it tries again.
@@ -18,6 +22,7 @@ func (l *link) observe(ctx context.Context) {
 	o := observer{link: l, sql: session{target: l.target}}
 	defer o.sql.close(ctx)
 	for {
+		looked := time.Now()
 		if err := o.look(ctx); err != nil && ctx.Err() == nil {
 			l.log.WarnContext(ctx, "source head not observed", telemetry.Err(err))
 			o.sql.close(ctx)
@@ -29,11 +34,33 @@ func (l *link) observe(ctx context.Context) {
 				return
 			}
 		}
+		n := l.progress.count()
+		calm := o.seen && n == o.rows
+		o.rows, o.seen = n, true
+		if !o.rest(ctx, looked, calm) {
+			return
+		}
+	}
+}
+
+// rest waits until the next look is due; false when ctx has ended. An epoch that passes is looked at twice, because nobody can tell
+// from one look when it was.
+func (o *observer) rest(ctx context.Context, looked time.Time, calm bool) bool {
+	pause := observeInterval
+	if calm {
+		pause = untilTick(looked, calmObserve)
+	}
+	for {
 		select {
 		case <-ctx.Done():
-			return
-		case <-l.end.ask:
-		case <-time.After(observeInterval):
+			return false
+		case <-o.link.end.ask:
+			return true
+		case <-time.After(pause):
+			return true
+		case <-o.link.glance:
+			pause = max(0, observeInterval-time.Since(looked))
+			o.seen = false
 		}
 	}
 }
@@ -41,6 +68,8 @@ func (l *link) observe(ctx context.Context) {
 type observer struct {
 	link *link
 	sql  session
+	rows uint64 // emitted at the last look
+	seen bool   // rows is of the look before
 }
 
 func (o *observer) look(ctx context.Context) error {

@@ -77,6 +77,13 @@ func (p *progress) emitted(ctx context.Context, id rows.TableID, n int, ts int64
 	}
 }
 
+// count is how many rows were emitted.
+func (p *progress) count() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rows
+}
+
 // consume says that everything before at has been emitted.
 func (p *progress) consume(at core.Position) {
 	p.mu.Lock()

@@ -319,6 +319,9 @@ func (r *reader) chunk(ctx context.Context, out source.Output, wake <-chan struc
 				return err
 			}
 			r.passed()
+			if body[17] != 0 { // nothing but the end of the server makes it ask, as often as it is told
+				r.link.passed()
+			}
 		default:
 			return r.undecodable(errors.New("unknown message of the replication protocol"))
 		}
@@ -333,6 +336,7 @@ func (r *reader) chunk(ctx context.Context, out source.Output, wake <-chan struc
 // and everything to come.
 func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	r.input = false
+	r.link.passed()
 	if r.batches.Pending() {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: rows in builders: %w", e, fault.Bug)
 	}

@@ -113,15 +113,25 @@ func (t *Target) End(ctx context.Context, conn *pgx.Conn) (position.LSN, error) 
 func (t *Target) Head(ctx context.Context, conn *pgx.Conn, slot string) (Head, error) {
 	var h Head
 	var lsn string
-	if err := conn.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text, clock_timestamp()").Scan(&lsn, &h.At); err != nil {
+	var one pgx.Batch // both in one round trip
+	one.Queue("SELECT pg_current_wal_insert_lsn()::text, clock_timestamp()").QueryRow(func(row pgx.Row) error {
+		return row.Scan(&lsn, &h.At)
+	})
+	one.Queue(slotQuery+" WHERE slot_name = $1", slot).Query(func(rows pgx.Rows) error {
+		found, err := pgx.CollectRows(rows, scanSlot)
+		if len(found) > 0 {
+			h.Slot, h.SlotOK = found[0], true
+		}
+		return err
+	})
+	if err := conn.SendBatch(ctx, &one).Close(); err != nil {
 		return Head{}, t.Fault(err)
 	}
 	var err error
 	if h.LSN, err = position.ParseLSN(lsn); err != nil {
 		return Head{}, t.Fault(err)
 	}
-	h.Slot, h.SlotOK, err = t.Slot(ctx, conn, slot)
-	return h, err
+	return h, nil
 }
 
 // Heartbeat writes a message into the log that belongs to no table, so that the log moves on. It is not part of any

@@ -29,9 +29,11 @@ const (
 	// message itself. The pause grows while reads stay tiny, and is never above the linger of a batch.
 	napMin, napMax = time.Millisecond, 4 * time.Millisecond
 	tinyRead       = 8 << 10
+	// keepaliveSize is that of a keepalive: alone, it is the answer to a status message, and nothing follows it.
+	keepaliveSize = 5 + 18
 	// spares is how many used buffers are kept for reading.
 	spares = 8
-	// silence is after how long without a byte the connection counts as dead. Every status message asks for an answer.
+	// silence is after how long without a byte the connection counts as dead. Status messages ask for an answer often enough.
 	silence = 15 * time.Second
 	// maxMessage is PostgreSQL's own limit of one message.
 	maxMessage = 1 << 30
@@ -253,7 +255,7 @@ func (s *Stream) patient(err error) bool {
 // pause waits before the next read, by how much the last one found.
 func (s *Stream) pause(n int) {
 	switch {
-	case n >= smallRead:
+	case n >= smallRead, n == keepaliveSize:
 		s.nap = 0
 		return
 	case n >= tinyRead:
@@ -365,9 +367,9 @@ func (t *Target) streamFault(err error, slot string) error {
 	return t.slotFault(err, slot)
 }
 
-// Status tells the server how far we are and asks for an answer. flushed lets it forget what lies before; zero is
+// Status tells the server how far we are, and asks for an answer or not. flushed lets it forget what lies before; zero is
 // refused, because the server takes it for the truth.
-func (s *Stream) Status(written, flushed position.LSN, now time.Time) error {
+func (s *Stream) Status(written, flushed position.LSN, ask bool, now time.Time) error {
 	if flushed == 0 || written < flushed {
 		panic(fmt.Sprintf("pgrepl: status with written %s, flushed %s", written, flushed))
 	}
@@ -380,7 +382,10 @@ func (s *Stream) Status(written, flushed position.LSN, now time.Time) error {
 	binary.BigEndian.PutUint64(b[14:], uint64(flushed))
 	binary.BigEndian.PutUint64(b[22:], uint64(flushed)) // applied
 	binary.BigEndian.PutUint64(b[30:], uint64(now.UnixMicro()-postgresEpoch))
-	b[38] = 1
+	b[38] = 0
+	if ask {
+		b[38] = 1
+	}
 	if err := s.conn.SetWriteDeadline(now.Add(silence)); err != nil {
 		return s.target.Fault(err)
 	}

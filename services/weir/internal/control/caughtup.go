@@ -16,6 +16,12 @@ import (
 // the call is in an epoch that every sink has committed. The first observation may have been under way before the call;
 // the second cannot have been. A job at rest that can never catch up is an error.
 func (c *Client) CaughtUp(ctx context.Context, name string) error {
+	// The sources of an idle job are looked at rarely, unless an epoch passes.
+	if h, err := c.Head(ctx, name); err == nil && h.Phase.Active() {
+		if err := c.epoch(ctx, name); err != nil {
+			return err
+		}
+	}
 	goal, err := c.heads(ctx, name)
 	if err != nil {
 		return err
