@@ -224,12 +224,12 @@ func TestEpochsInWhichNothingMovesGrowRare(t *testing.T) {
 		input epoch.ID
 		due   time.Duration
 	}{
-		{at(2, "7"), 0, 20 * time.Second},
-		{at(3, "7"), 0, 40 * time.Second},
+		{at(2, "7"), 0, 30 * time.Second},
+		{at(3, "7"), 0, 50 * time.Second},
 		{at(4, "7"), 0, 60 * time.Second},
 		{at(5, "7"), 0, 60 * time.Second},
 		{at(6, "8"), 0, 10 * time.Second},
-		{at(7, "8"), 0, 20 * time.Second},
+		{at(7, "8"), 0, 30 * time.Second},
 		{at(8, "8"), 8, time.Second},
 	} {
 		a := &w.leader.Attempt
