@@ -71,4 +71,6 @@ func ServiceOf(capability string) string {
 
 // colocated reports whether the writers and the committer of such a sink must share a node, because what is staged
 // lies in its file system.
-func colocated(capability string) bool { return capability == SinkCapability("files") }
+func colocated(capability string) bool {
+	return capability == SinkCapability("files") || capability == SinkCapability("iceberg")
+}

@@ -112,3 +112,9 @@ type Committer interface {
 	// Close frees connections.
 	Close() error
 }
+
+// Numbered is a [Writer] that wants to know the epoch of rows before it stages them: the e that Stage will be called with.
+type Numbered interface {
+	// Number is called before the first Write of each epoch.
+	Number(e epoch.ID)
+}

@@ -18,7 +18,8 @@ type SourceConfig interface {
 	secrets() []config.Secret
 }
 
-// SinkConfig is the part of a sink that belongs to its type: *PostgresSink, *MySQLSink, *FilesSink, *BlackholeSink.
+// SinkConfig is the part of a sink that belongs to its type: *PostgresSink, *MySQLSink, *FilesSink, *IcebergSink,
+// *BlackholeSink.
 type SinkConfig interface {
 	check(d *config.Decoder, n *config.Node)
 	secrets() []config.Secret
@@ -65,7 +66,7 @@ func sinkKinds() []sinkKind {
 		{"files", []Mode{Changelog, Append}, func() SinkConfig { return &FilesSink{} }},
 		{"blackhole", []Mode{Append, Changelog, Upsert}, func() SinkConfig { return &BlackholeSink{} }},
 		{"mysql", []Mode{Upsert, Changelog, Append}, func() SinkConfig { return &MySQLSink{} }},
-		{"iceberg", nil, nil},
+		{"iceberg", []Mode{Upsert, Changelog}, func() SinkConfig { return &IcebergSink{} }},
 		{"nats", nil, nil},
 	}
 }

@@ -77,7 +77,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{"format: jsonl", "format: csv"},
 		{"readers: 2", "readers: two"},
 		{"interval: 200ms", "interval: 200"},
-		{"type: blackhole", "type: iceberg"},
+		{"type: blackhole", "type: nats"},
 		{`"public.*"`, "public"},
 	} {
 		root, _ := config.Parse([]byte(strings.Replace(full, change[0], change[1], 1)))

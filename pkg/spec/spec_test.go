@@ -46,6 +46,17 @@ sinks:
     allow: [truncate]
   archive: {from: [db], type: files, mode: append, files: {path: "${DIR}/a", format: jsonl}}
   count: {from: [made-up], type: blackhole}
+  lake:
+    from: [db]
+    type: iceberg
+    warehouse: s3://bucket/lake
+    catalog: postgres://app:${PW}@host/catalog
+    namespace: shop
+    name: "{schema}_{table}"
+    changelog: "{schema}_{table}_log"
+    partition: [day, bucket(16)]
+    s3: {endpoint: "http://store:9000", region: eu-1, access_key: "${ACCESS}", secret_key: "${file:/run/secrets/key}"}
+    allow: [truncate, drop_column]
 `
 
 func parse(t *testing.T, text string) *spec.Job {

@@ -57,6 +57,7 @@ func (s *Subtask) write(ctx context.Context) error {
 		passed: s.restored(), maxBytes: int64(s.cfg.Spec.Epoch.MaxBytes),
 		loose: s.cfg.Plan.Guarantee == plan.AtLeastOnce,
 	}
+	l.number()
 	s.ready(nil)
 	for {
 		letters, err := s.look()
@@ -90,6 +91,13 @@ func (s *Subtask) sinkConfig() (sink.Config, error) {
 		Identity: s.identity, Sink: sk, Resolve: s.cfg.Resolve, Writers: writers.Parallelism,
 		Sources: s.cfg.Spec.Sources, Store: s.store.staged(), Logger: s.cfg.Logger,
 	}, nil
+}
+
+// number tells the writer the epoch that is open.
+func (l *writer) number() {
+	if w, ok := l.w.(sink.Numbered); ok {
+		w.Number(l.passed + 1)
+	}
 }
 
 // full reports whether the open epoch is so big that only a barrier may end it: then the windows fill and the sources
@@ -200,6 +208,7 @@ func (l *writer) cut(ctx context.Context, barrier *envelope.Envelope, about note
 	align, stage := aligned.Sub(l.waited), time.Since(aligned)
 	s.meters.staged(ctx, align, stage)
 	l.passed, l.early = n, false
+	l.number()
 	s.store.pass(n)
 	s.tell(job.AckFact{
 		Epoch: n, Staged: staged, In: s.gate.Cut(n), Tables: s.tables.counts(),

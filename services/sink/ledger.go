@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
 	"weir.dev/weir/services/sink/internal/files"
+	"weir.dev/weir/services/sink/internal/iceberg"
 	"weir.dev/weir/services/sink/internal/mysql"
 	"weir.dev/weir/services/sink/internal/postgres"
 )
@@ -41,6 +44,9 @@ func ReadLedger(ctx context.Context, job string, s spec.Sink, resolve func(ref s
 			return Ledger{}, true, fmt.Errorf("resolve sinks.%s.files.path: %w", s.Name, err)
 		}
 		l, err = files.ReadLedger(path)
+		return l, true, err
+	case *spec.IcebergSink:
+		l, err = iceberg.ReadLedger(ctx, sink.Config{Identity: source.Identity{Job: job}, Sink: s, Resolve: resolve})
 		return l, true, err
 	}
 	return Ledger{}, false, nil

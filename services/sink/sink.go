@@ -6,6 +6,7 @@ import (
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/services/sink/internal/blackhole"
 	"weir.dev/weir/services/sink/internal/files"
+	"weir.dev/weir/services/sink/internal/iceberg"
 	"weir.dev/weir/services/sink/internal/mysql"
 	"weir.dev/weir/services/sink/internal/postgres"
 )
@@ -20,6 +21,7 @@ func Connectors(meter metric.Meter) (map[string]sink.Connector, error) {
 		"postgres":  measured{postgres.Connector{}, m},
 		"mysql":     measured{mysql.Connector{}, m},
 		"files":     measured{files.Connector{}, m},
+		"iceberg":   measured{iceberg.Connector{}, m},
 		"blackhole": measured{blackhole.Connector{}, m},
 	}, nil
 }

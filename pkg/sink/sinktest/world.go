@@ -151,6 +151,11 @@ func (w *world) run() {
 // write sends batches through the hash edge.
 func (w *world) write(batches ...*rows.Batch) {
 	w.t.Helper()
+	for _, x := range w.attempt.writers {
+		if n, ok := x.(sink.Numbered); ok {
+			n.Number(w.next)
+		}
+	}
 	for _, b := range batches {
 		for i, part := range w.attempt.split.Split(b) {
 			if part == nil {

@@ -1,0 +1,118 @@
+package spec
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir.dev/weir/pkg/config"
+)
+
+// IcebergSink writes Apache Iceberg tables of format version 2 and keeps their catalog in a SQL database.
+type IcebergSink struct {
+	Warehouse config.Text   `yaml:"warehouse,required" doc:"Where the tables are: a directory, or s3://bucket/prefix. Writers and committer of the sink run on one node."`
+	Catalog   config.Secret `yaml:"catalog" doc:"The SQL catalog and the ledger: sqlite:///path/to/catalog.db, or postgres://user@host:port/database with the password outside the file: ${PGURL}. Left out: catalog.db in the directory of the warehouse."`
+	Namespace string        `yaml:"namespace" default:"weir" pattern:"[A-Za-z_][A-Za-z0-9_]{0,62}" hint:"letters, digits and underscores, at most 63" doc:"Namespace of the tables in the catalog."`
+	Table     string        `yaml:"name" default:"{table}" doc:"Name of a table, made of {schema} and {table} of the source."`
+	Changelog string        `yaml:"changelog" doc:"With mode upsert: name of a second table with every image, made of {schema} and {table}, which changes in the same commit."`
+	Partition []string      `yaml:"partition" doc:"Partition of the changelog: hour, day or month of the commit time at the source, and bucket(n) of the key."`
+	S3        IcebergS3     `yaml:"s3" doc:"How the object store of a warehouse s3:// is reached. Left out: the environment of the process decides, as for all AWS clients."`
+	Allow     []Allowance   `yaml:"allow" enum:"truncate,drop_column" doc:"Destructive changes of the source that the sink may follow."`
+}
+
+// IcebergS3 reaches an object store.
+type IcebergS3 struct {
+	Endpoint  config.Text   `yaml:"endpoint" doc:"URL of the object store, when it is not that of AWS."`
+	Region    string        `yaml:"region" doc:"Region of the bucket."`
+	AccessKey config.Secret `yaml:"access_key" doc:"Access key: ${S3_ACCESS_KEY} or ${file:/run/secrets/access}."`
+	SecretKey config.Secret `yaml:"secret_key" doc:"Secret key: ${S3_SECRET_KEY} or ${file:/run/secrets/secret}."`
+}
+
+// PartitionOf is one part of a partition.
+type PartitionOf struct {
+	// Time is hour, day or month; empty for a bucket of the key.
+	Time    string
+	Buckets int
+}
+
+var bucketOf = regexp.MustCompile(`^bucket\(([1-9][0-9]{0,3})\)$`)
+
+// Partitions are the parts of the changelog's partition; what cannot be read is left out, and reported when the spec is read.
+func (c *IcebergSink) Partitions() []PartitionOf {
+	var parts []PartitionOf
+	for _, text := range c.Partition {
+		if p, ok := partitionOf(text); ok {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+func partitionOf(text string) (PartitionOf, bool) {
+	if slices.Contains([]string{"hour", "day", "month"}, text) {
+		return PartitionOf{Time: text}, true
+	}
+	m := bucketOf.FindStringSubmatch(text)
+	if m == nil {
+		return PartitionOf{}, false
+	}
+	n, err := strconv.Atoi(m[1])
+	return PartitionOf{Buckets: n}, err == nil
+}
+
+// Allows reports whether the sink may follow a destructive change.
+func (c *IcebergSink) Allows(a Allowance) bool { return slices.Contains(c.Allow, a) }
+
+// TableName returns the name of the table of a source table by a pattern: [IcebergSink.Table] or [IcebergSink.Changelog].
+func (c *IcebergSink) TableName(pattern, schema, table string) string {
+	return strings.NewReplacer("{schema}", schema, "{table}", table).Replace(pattern)
+}
+
+// Remote reports whether a warehouse is an object store.
+func Remote(warehouse string) bool { return strings.HasPrefix(warehouse, "s3://") }
+
+func (c *IcebergSink) secrets() []config.Secret {
+	return []config.Secret{c.Catalog, c.S3.AccessKey, c.S3.SecretKey}
+}
+
+func (c *IcebergSink) check(d *config.Decoder, n *config.Node) {
+	checkTableName(d, n.Get("name"), c.Table)
+	if at := n.Get("changelog"); at != nil {
+		checkTableName(d, at, c.Changelog)
+		mode := n.Get("mode")
+		switch {
+		case mode != nil && mode.Text == string(Changelog):
+			d.Problem(at, "with mode changelog the table itself is the changelog")
+		case c.Changelog == c.Table:
+			d.Problem(at, "the changelog has the name of the other table")
+		}
+	}
+	if at := n.Get("partition"); at != nil {
+		mode := n.Get("mode")
+		if c.Changelog == "" && (mode == nil || mode.Text != string(Changelog)) {
+			d.Problem(at, "only a changelog has a partition; the other table is not partitioned")
+		}
+		seen := make(map[string]bool)
+		for i, text := range c.Partition {
+			p, ok := partitionOf(text)
+			kind := "bucket"
+			if p.Time != "" {
+				kind = "time"
+			}
+			switch {
+			case !ok:
+				d.Problem(at.Items[i], "%s is not a partition; allowed: hour, day, month, bucket(1) to bucket(9999)", config.Quote(text))
+			case seen[kind]:
+				d.Problem(at.Items[i], "there is one part by time and one bucket at most")
+			}
+			seen[kind] = true
+		}
+	}
+	if at := n.Get("dlq"); at != nil && at.Text == "true" {
+		d.Problem(at, "Iceberg tables refuse no row by a constraint; there are no dead letters to keep")
+	}
+	if c.Catalog.IsZero() && Remote(c.Warehouse.String()) {
+		d.Problem(n.Get("warehouse"), "an object store cannot hold the catalog; name a catalog: postgres://.. or sqlite:///..")
+	}
+}

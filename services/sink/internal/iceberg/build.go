@@ -1,0 +1,338 @@
+package iceberg
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/stage"
+)
+
+// build makes the tables' metadata for one epoch. What it writes is nothing until the catalog points at it.
+type build struct {
+	c      *committer
+	commit sink.Commit
+	parts  map[*piece][]stage.Part // of pieces on the bus
+	done   []*built
+	notes  []note
+}
+
+// built is a table with the epoch in it. Its state is what the catalog will point at, from what it points at now.
+type built struct {
+	state
+	from string
+}
+
+type note struct{ table, text string }
+
+func (b *build) run(ctx context.Context, pieces []*piece) error {
+	var order []rows.TableID
+	of := make(map[rows.TableID][]*piece)
+	b.parts = make(map[*piece][]stage.Part)
+	for _, p := range pieces {
+		if of[p.Table] == nil {
+			order = append(order, p.Table)
+		}
+		of[p.Table] = append(of[p.Table], p)
+		if p.Parts == nil {
+			continue
+		}
+		var err error
+		if b.parts[p], err = p.Parts.Open(ctx, b.c.cfg.Store, b.c.codec); err != nil {
+			return err
+		}
+	}
+	for _, id := range order {
+		for _, r := range b.c.roles() {
+			if err := b.table(ctx, r, id, of[id]); err != nil {
+				return err
+			}
+		}
+	}
+	return b.clashes()
+}
+
+// clashes refuses two tables of one name in one epoch; those of different epochs are told by their owner.
+func (b *build) clashes() error {
+	seen := make(map[pointer]bool)
+	for _, s := range b.done {
+		if seen[s.pointer] {
+			return fault.New(fault.SinkNameClash, b.c.where, fmt.Sprintf("two tables of the source go to %s.%s", s.namespace, s.name), "table", s.name)
+		}
+		seen[s.pointer] = true
+	}
+	return nil
+}
+
+// table builds one table of a source table.
+func (b *build) table(ctx context.Context, r role, id rows.TableID, pieces []*piece) error {
+	s, err := b.c.tables.load(ctx, r, id, b.c.states[pointer{b.c.ice.Namespace, b.c.name(r, id)}])
+	if err != nil {
+		return err
+	}
+	if s.at != "" {
+		if err := b.c.owned(s, id); err != nil {
+			return err
+		}
+	}
+	ordered, truncate, err := inOrder(r, pieces)
+	if err != nil {
+		return fmt.Errorf("order epoch %s: %w", b.commit.Ref.Epoch, err)
+	}
+	w := &work{b: b, role: r, id: id, meta: s.meta, layouts: make(map[*piece]*layout)}
+	if err := w.fit(ordered); err != nil {
+		return err
+	}
+	if w.meta == nil {
+		return nil // a truncate of a table that nobody has seen a row of
+	}
+	if w.tx, err = w.handle(s.at).NewTransactionOnBranchWithError(table.MainBranch); err != nil {
+		return err
+	}
+	if truncate && !w.empty() {
+		if err := w.tx.Delete(ctx, iceberg.AlwaysTrue{}, w.summary()); err != nil {
+			return fmt.Errorf("truncate table %s: %w", s.name, err)
+		}
+	}
+	if r == changelog {
+		err = w.append(ctx, ordered)
+	} else {
+		err = w.upsert(ctx, ordered)
+	}
+	if err != nil {
+		return fmt.Errorf("table %s: %w", s.name, err)
+	}
+	return w.finish(ctx, s)
+}
+
+// inOrder puts a table's pieces into the order in which they take effect, without those that a truncate swallows.
+func inOrder(r role, pieces []*piece) (ordered []*piece, truncate bool, err error) {
+	if r == changelog {
+		for _, p := range pieces {
+			if !p.Truncate {
+				ordered = append(ordered, p)
+			}
+		}
+		slices.SortStableFunc(ordered, func(x, y *piece) int { return cmp.Compare(x.Version, y.Version) })
+		return ordered, false, nil
+	}
+	items := make([]core.Piece, len(pieces))
+	for i, p := range pieces {
+		items[i] = core.Piece{Table: string(p.Table), Truncate: p.Truncate, Version: p.Version}
+		items[i].Writer.Index = p.writer
+	}
+	tables, err := core.Order(items)
+	if err != nil || len(tables) == 0 {
+		return nil, false, err
+	}
+	for _, i := range tables[0].Pieces {
+		ordered = append(ordered, pieces[i])
+	}
+	return ordered, tables[0].Truncate, nil
+}
+
+// work is one table while an epoch is put into it.
+type work struct {
+	b       *build
+	role    role
+	id      rows.TableID
+	meta    table.Metadata
+	layouts map[*piece]*layout // of pieces whose rows the committer writes
+	tx      *table.Transaction
+}
+
+// fit makes the table fit the rows that are on the bus, version by version. Those in files fit already.
+func (w *work) fit(ordered []*piece) error {
+	p := &w.b.c.place
+	for _, x := range ordered {
+		s := w.b.schema(x)
+		if s == nil {
+			continue
+		}
+		if w.meta == nil {
+			meta, _, err := p.create(w.role, s)
+			if err != nil {
+				return err
+			}
+			w.meta = meta
+		} else {
+			meta, notes, err := p.evolved(w.role, s, w.meta)
+			if err != nil {
+				return err
+			}
+			w.meta = meta
+			for _, text := range notes {
+				w.b.notes = append(w.b.notes, note{p.name(w.role, w.id), text})
+			}
+		}
+		var err error
+		if w.layouts[x], err = layoutOf(w.role, s, w.meta, p.where); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// schema is that of a piece's rows on the bus; nil when it has none.
+func (b *build) schema(p *piece) *rows.Schema {
+	for _, part := range b.parts[p] {
+		if part.Kind != stage.Move {
+			return part.Rows.Schema()
+		}
+		if s, err := part.Rows.Schema().Unmoved(); err == nil {
+			return s
+		}
+	}
+	return nil
+}
+
+func (w *work) handle(at string) *table.Table {
+	name := w.b.c.name(w.role, w.id)
+	return table.New(table.Identifier{w.b.c.ice.Namespace, name}, w.meta, at, w.b.c.files, nil)
+}
+
+// summary marks the epoch's snapshots. Nothing is decided by it: snapshots expire.
+func (w *work) summary() iceberg.Properties {
+	return iceberg.Properties{"weir.job": w.b.c.cfg.Job, "weir.sink": w.b.c.cfg.Sink.Name, "weir.epoch": w.b.commit.Ref.Epoch.String()}
+}
+
+// empty reports whether the table, as built so far, has no row.
+func (w *work) empty() bool {
+	st, err := w.tx.StagedTable()
+	if err != nil {
+		return false
+	}
+	s := st.CurrentSnapshot()
+	return s == nil || (s.Summary != nil && s.Summary.Properties["total-data-files"] == "0")
+}
+
+// staged are a piece's files for this table.
+func (w *work) staged(p *piece) (data, deletes []iceberg.DataFile, err error) {
+	for _, f := range p.Files {
+		if f.Role != w.role {
+			continue
+		}
+		if w.meta == nil || f.Table != w.meta.TableUUID().String() {
+			return nil, nil, fault.New(fault.SinkStageLost, w.b.c.where+", table "+string(w.id), "rows were staged for a table that is no longer in the catalog")
+		}
+		e, err := f.open(w.meta)
+		if err != nil {
+			return nil, nil, err
+		}
+		if e.ContentType() == iceberg.EntryContentEqDeletes {
+			deletes = append(deletes, e)
+		} else {
+			data = append(data, e)
+		}
+	}
+	return data, deletes, nil
+}
+
+// append adds every piece's images in one snapshot.
+func (w *work) append(ctx context.Context, ordered []*piece) error {
+	delta := w.tx.NewRowDelta(w.summary())
+	n := 0
+	for _, p := range ordered {
+		data, _, err := w.staged(p)
+		if err != nil {
+			return err
+		}
+		if l := w.layouts[p]; l != nil {
+			images, _, _, _ := sortParts(w.b.parts[p])
+			made, err := l.contents(ctx, images, p.epoch)
+			if err != nil {
+				return err
+			}
+			for _, c := range made {
+				e, err := w.b.c.put(l, c)
+				if err != nil {
+					return err
+				}
+				data = append(data, e)
+			}
+		}
+		n += len(data)
+		delta.AddRows(data...)
+	}
+	if n == 0 {
+		return nil
+	}
+	return delta.Commit(ctx)
+}
+
+// put makes a file safe that the committer writes.
+func (c *committer) put(l *layout, made content) (iceberg.DataFile, error) {
+	path := fmt.Sprintf("%s/data/%s-%s-c-%s.parquet", l.root, c.cfg.Life, c.cfg.Fence, uuid.New())
+	e, err := made.entry(path)
+	if err != nil {
+		return nil, err
+	}
+	return e, c.fs.WriteFile(path, made.data)
+}
+
+// finish records in the table what it now holds, and writes its metadata.
+func (w *work) finish(_ context.Context, s *state) error {
+	c, ref := w.b.c, w.b.commit.Ref
+	prefix := "weir." + c.cfg.Sink.Name + "."
+	if err := w.tx.SetProperties(iceberg.Properties{
+		prefix + "job": c.cfg.Job, prefix + "life": c.cfg.Life, prefix + "fence": c.cfg.Fence.String(),
+		prefix + "epoch": ref.Epoch.String(), prefix + "digest": ref.Digest,
+	}); err != nil {
+		return err
+	}
+	made, err := c.write(w.tx, s)
+	if err != nil {
+		return err
+	}
+	w.b.done = append(w.b.done, made)
+	return nil
+}
+
+// logKeptFiles is how many earlier metadata files a table remembers and keeps.
+const logKeptFiles = 10
+
+// write puts a transaction's metadata into a file of its own.
+func (c *committer) write(tx *table.Transaction, s *state) (*built, error) {
+	st, err := tx.StagedTable()
+	if err != nil {
+		return nil, err
+	}
+	mb, err := table.MetadataBuilderFromBase(st.Metadata(), "")
+	if err != nil {
+		return nil, err
+	}
+	meta, err := mb.TrimMetadataLogs(logKeptFiles).Build()
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(meta)
+	if err != nil {
+		return nil, fmt.Errorf("encode metadata of table %s: %w", s.name, err)
+	}
+	out := &built{state: state{pointer: s.pointer, role: s.role, at: nextMetadata(meta.Location(), s.at), meta: meta}, from: s.at}
+	if err := c.fs.WriteFile(out.at, data); err != nil {
+		return nil, fmt.Errorf("write metadata of table %s: %w", s.name, err)
+	}
+	return out, nil
+}
+
+// liveFiles reads a total of a snapshot's summary.
+func total(m table.Metadata, key string) int64 {
+	s := m.CurrentSnapshot()
+	if s == nil || s.Summary == nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(s.Summary.Properties[key], 10, 64)
+	return n
+}

@@ -1,0 +1,169 @@
+package iceberg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/stage"
+)
+
+// committer makes epochs part of the tables, each in one transaction of the catalog. It is owned by one goroutine.
+type committer struct {
+	place
+	tables *tables
+	ledger ledger
+	codec  *stage.Codec
+	// states are the tables as this committer left them; another commit is noticed by the catalog's pointer.
+	states map[pointer]*state
+	upkeep upkeep
+}
+
+// Claim takes the ledger row for this attempt.
+func (c *committer) Claim(ctx context.Context) (job.LedgerRow, error) {
+	found, err := c.claim(ctx)
+	if err != nil {
+		return job.LedgerRow{}, c.translate(err)
+	}
+	return job.LedgerRow{Life: orElse(found.Life, c.cfg.Life), Ref: found.Ref, Fence: found.Fence}, nil
+}
+
+func (c *committer) claim(ctx context.Context) (found core.Row, err error) {
+	tx, err := c.tables.catalog.db.BeginTx(ctx, nil)
+	if err != nil {
+		return core.Row{}, err
+	}
+	if found, err = c.ledger.read(ctx, tx, c.tables.catalog.postgres); err == nil {
+		err = c.refusal(core.Claim(found, c.cfg.Life, c.cfg.Fence), found, sink.Commit{})
+	}
+	if err == nil {
+		err = c.ledger.take(ctx, tx, c.cfg.Life, c.cfg.Fence)
+	}
+	if err != nil {
+		return core.Row{}, errors.Join(err, rollback(tx))
+	}
+	if err := tx.Commit(); err != nil {
+		return core.Row{}, err
+	}
+	if found != (core.Row{}) {
+		return found, nil
+	}
+	// Two first claims may have met; only the row says whose it is.
+	now, err := c.ledger.read(ctx, c.tables.catalog.db, false)
+	if err != nil {
+		return core.Row{}, err
+	}
+	return core.Row{}, c.refusal(core.Claim(now, c.cfg.Life, c.cfg.Fence), now, sink.Commit{})
+}
+
+func (c *committer) refusal(v core.Verdict, found core.Row, commit sink.Commit) error {
+	switch v {
+	case core.Apply, core.Done:
+		return nil
+	case core.Fenced:
+		return fault.New(fault.SinkFenced, c.where, fmt.Sprintf("the ledger has fence %s, this attempt %s", found.Fence, c.cfg.Fence))
+	case core.Foreign:
+		return fault.New(fault.JobLedgerForeign, c.where, fmt.Sprintf("weir_ledger in the catalog has life %s, this job %s", found.Life, c.cfg.Life),
+			"job", c.cfg.Job)
+	case core.Diverged:
+	}
+	why := "the row is missing"
+	if found != (core.Row{}) {
+		why = fmt.Sprintf("it holds epoch %s %s; the commit of %s %s follows %s %s", found.Ref.Epoch, found.Ref.Digest,
+			commit.Ref.Epoch, commit.Ref.Digest, commit.Prev.Epoch, commit.Prev.Digest)
+	}
+	return fault.New(fault.JobLedgerDiverged, c.where, why, "job", c.cfg.Job)
+}
+
+// maxRaces is how often a commit is built anew because another engine has committed to a table in between.
+const maxRaces = 5
+
+// Commit makes one durable epoch visible in all its tables at once.
+func (c *committer) Commit(ctx context.Context, commit sink.Commit) (sink.Result, error) {
+	found, err := c.ledger.read(ctx, c.tables.catalog.db, false)
+	if err != nil {
+		return sink.Result{}, c.translate(err)
+	}
+	v := core.Decide(found, c.cfg.Life, c.cfg.Fence, commit.Ref, commit.Prev)
+	if err := c.refusal(v, found, commit); err != nil || v == core.Done {
+		return sink.Result{}, err
+	}
+	pieces := make([]*piece, len(commit.Staged))
+	var n uint64
+	for i, st := range commit.Staged {
+		if pieces[i], err = parsePiece(st); err != nil {
+			return sink.Result{}, fmt.Errorf("epoch %s, piece %d of %s: %w", commit.Ref.Epoch, i, st.Subtask, err)
+		}
+		n += st.Rows
+	}
+	for range maxRaces {
+		if err = c.attempt(ctx, commit, pieces, n); !errors.Is(err, errMoved) {
+			break
+		}
+	}
+	if errors.Is(err, errDone) {
+		return sink.Result{}, nil
+	}
+	if err != nil {
+		return sink.Result{}, c.translate(err)
+	}
+	c.maintain(ctx, commit)
+	return sink.Result{Applied: true, Rows: n}, nil
+}
+
+// attempt builds the epoch on the tables as they are now and applies it, if they are still so. An outcome that is not known is
+// looked up: the ledger changes with the tables.
+func (c *committer) attempt(ctx context.Context, commit sink.Commit, pieces []*piece, n uint64) error {
+	b := &build{c: c, commit: commit}
+	if err := b.run(ctx, pieces); err != nil {
+		return err
+	}
+	ch := change{entry: &entry{ref: commit.Ref, prev: commit.Prev, fence: c.cfg.Fence, positions: commit.Positions, rows: n}}
+	for _, s := range b.done {
+		ch.moves = append(ch.moves, move{s.pointer, s.from, s.at})
+	}
+	ch.allow = func(found core.Row) error {
+		v := core.Decide(found, c.cfg.Life, c.cfg.Fence, commit.Ref, commit.Prev)
+		if v == core.Done {
+			return errDone
+		}
+		return c.refusal(v, found, commit)
+	}
+	if err := c.apply(ctx, commit, ch); err != nil {
+		return err
+	}
+	for _, s := range b.done {
+		c.states[s.pointer] = &s.state
+		c.upkeep.committed(&s.state)
+	}
+	for _, note := range b.notes {
+		c.cfg.Logger.WarnContext(ctx, "columns changed at the source", slog.String("table", note.table), slog.String("change", note.text))
+	}
+	return nil
+}
+
+// errDone says that an epoch was there before the transaction that should have applied it.
+var errDone = errors.New("the epoch is there")
+
+func (c *committer) apply(ctx context.Context, commit sink.Commit, ch change) error {
+	unknown, err := c.tables.catalog.apply(ctx, c.ledger, ch)
+	if !unknown {
+		return err
+	}
+	found, lookErr := c.ledger.read(ctx, c.tables.catalog.db, false)
+	if lookErr != nil {
+		return fault.Wrap(errors.Join(err, lookErr), fault.SinkAmbiguous, c.where, "the connection broke during the commit of epoch "+commit.Ref.Epoch.String())
+	}
+	if found.Life == c.cfg.Life && found.Ref == commit.Ref {
+		return nil
+	}
+	return err
+}
+
+// Close lets go of the catalog.
+func (c *committer) Close() error { return c.tables.close() }

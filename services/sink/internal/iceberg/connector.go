@@ -1,0 +1,100 @@
+package iceberg
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"strings"
+
+	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/stage"
+)
+
+// Connector opens writers and committers for Iceberg tables.
+type Connector struct{}
+
+// Level is TRANSACTIONAL: the tables of an epoch and the ledger change in one transaction of the catalog.
+func (Connector) Level(spec.Sink) sink.Level { return sink.Transactional }
+
+// OpenWriter opens one writer. It reads the catalog and writes nothing to it.
+func (Connector) OpenWriter(ctx context.Context, cfg sink.Config) (sink.Writer, error) {
+	p, err := placeOf(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{place: p, changes: stage.ChangesOf(spec.Changelog, cfg.Subtask.Index)}
+	if w.codec, err = stage.NewCodec(); err != nil {
+		return nil, err
+	}
+	if w.tables, err = openTables(&w.place); err != nil {
+		return nil, p.translate(err)
+	}
+	return w, nil
+}
+
+// OpenCommitter makes the catalog's tables when they are missing, and proves that the warehouse takes files.
+func (Connector) OpenCommitter(ctx context.Context, cfg sink.Config) (sink.Committer, error) {
+	p, err := placeOf(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &committer{place: p, ledger: ledger{job: cfg.Job, sink: cfg.Sink.Name}, states: make(map[pointer]*state)}
+	if c.codec, err = stage.NewCodec(); err != nil {
+		return nil, err
+	}
+	if c.tables, err = openTables(&c.place); err != nil {
+		return nil, p.translate(err)
+	}
+	if err := c.probe(ctx); err != nil {
+		return nil, p.translate(fmt.Errorf("%w%s", err, closing(c.tables.close())))
+	}
+	return c, nil
+}
+
+func closing(err error) string {
+	if err == nil {
+		return ""
+	}
+	return "; closing the catalog: " + err.Error()
+}
+
+func (c *committer) probe(ctx context.Context) error {
+	if err := c.tables.catalog.create(ctx); err != nil {
+		return fmt.Errorf("make the catalog's tables: %w", err)
+	}
+	name := fmt.Sprintf("%s/%s/.probe-%s", c.root, c.ice.Namespace, c.cfg.Fence)
+	if err := c.fs.WriteFile(name, []byte("probe\n")); err != nil {
+		return fmt.Errorf("write to the warehouse: %w", err)
+	}
+	if err := c.fs.Remove(name); err != nil {
+		return fmt.Errorf("remove from the warehouse: %w", err)
+	}
+	return nil
+}
+
+// ReadLedger reads a sink's ledger for people and audits. It changes nothing; a catalog without a ledger gives the zero value.
+func ReadLedger(ctx context.Context, cfg sink.Config) (core.Ledger, error) {
+	p, err := placeOf(ctx, cfg)
+	if err != nil {
+		return core.Ledger{}, err
+	}
+	if path, ok := strings.CutPrefix(p.catalog, sqliteScheme); ok {
+		if _, err := os.Stat(path); os.IsNotExist(err) {
+			return core.Ledger{}, nil
+		}
+	}
+	c, err := openCatalog(p.catalog, "weir:read:"+cfg.Job, p.where)
+	if err != nil {
+		return core.Ledger{}, err
+	}
+	l, err := ledger{job: cfg.Job, sink: cfg.Sink.Name}.history(ctx, c.db)
+	if closeErr := c.close(); err == nil {
+		err = closeErr
+	}
+	return l, p.translate(err)
+}
+
+var _ = sql.ErrNoRows

@@ -1,0 +1,242 @@
+package iceberg
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+
+	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/rows"
+)
+
+// maxRowGroup bounds what a reader has to hold at once.
+const maxRowGroup = 1 << 20
+
+// formatVersion is that of all tables: equality deletes are what every reader of today knows.
+const formatVersion = 2
+
+// content is a file's bytes with what a manifest says of them.
+type content struct {
+	data  []byte
+	entry func(path string) (iceberg.DataFile, error)
+	rows  int
+}
+
+// records are batches in the columns of a form. Every record has rows.
+func (l *layout) records(ctx context.Context, f form, batches []*rows.Batch, e epoch.ID) ([]arrow.RecordBatch, error) {
+	out := make([]arrow.RecordBatch, 0, len(batches))
+	for _, b := range batches {
+		columns := make([]arrow.Array, len(f.from))
+		for i, from := range f.from {
+			to := f.arrow.Field(i)
+			var err error
+			if from < 0 {
+				columns[i] = changeColumn(b, -1-from, e, to.Type)
+			} else if columns[i], err = stored(ctx, b.Column(from), b.Schema().Column(from).Type, to.Type); err != nil {
+				// The cast's error may hold the value.
+				return nil, fault.New(fault.SinkRow, "table "+string(l.schema.Table())+", column "+to.Name,
+					fmt.Sprintf("a value of type %s does not fit into %s", b.Schema().Column(from).Type, to.Type), "table", string(l.schema.Table()))
+			}
+			if !to.Nullable && columns[i].NullN() > 0 {
+				return nil, fault.New(fault.SinkRow, "table "+string(l.schema.Table())+", column "+to.Name,
+					"a key has no value that Iceberg can hold", "table", string(l.schema.Table()))
+			}
+		}
+		out = append(out, array.NewRecordBatch(f.arrow, columns, int64(b.NumRows())))
+	}
+	return out, nil
+}
+
+// changeColumn is one of changeColumns.
+func changeColumn(b *rows.Batch, place int, e epoch.ID, to arrow.DataType) arrow.Array {
+	mem := memory.DefaultAllocator
+	if place == 0 {
+		x := array.NewInt32Builder(mem)
+		for i := range b.NumRows() {
+			x.Append(int32(b.Op(i)))
+		}
+		return x.NewArray()
+	}
+	switch changeColumns()[place].Name {
+	case rows.ColTs:
+		return b.Arrow().Column(b.Schema().NumColumns() + 2)
+	case rows.ColAbsent:
+		return absentNames(b, to)
+	case rows.ColSpecial:
+		return specialTexts(b)
+	}
+	x := array.NewInt64Builder(mem)
+	x.Reserve(b.NumRows())
+	for i := range b.NumRows() {
+		m := b.Meta(i)
+		x.UnsafeAppend([]int64{1: int64(m.Seq), 3: int64(m.Txn), 4: int64(m.Xid), 5: int64(m.Ord), 6: int64(e)}[place])
+	}
+	return x.NewArray()
+}
+
+func absentNames(b *rows.Batch, to arrow.DataType) arrow.Array {
+	x := array.NewBuilder(memory.DefaultAllocator, to).(*array.ListBuilder)
+	names := x.ValueBuilder().(*array.StringBuilder)
+	for i := range b.NumRows() {
+		absent := b.Absent(i)
+		if len(absent) == 0 {
+			x.AppendNull()
+			continue
+		}
+		x.Append(true)
+		for _, c := range absent {
+			names.Append(b.Schema().Column(int(c)).Name)
+		}
+	}
+	return x.NewArray()
+}
+
+func specialTexts(b *rows.Batch) arrow.Array {
+	x := array.NewStringBuilder(memory.DefaultAllocator)
+	for i := range b.NumRows() {
+		special := b.Special(i)
+		if len(special) == 0 {
+			x.AppendNull()
+			continue
+		}
+		texts := make(map[string]string, len(special))
+		for _, s := range special {
+			texts[b.Schema().Column(s.Column).Name] = s.Text
+		}
+		text, err := json.Marshal(texts)
+		if err != nil {
+			panic("iceberg: texts do not encode: " + err.Error()) // a map of strings always does
+		}
+		x.BinaryBuilder.Append(text)
+	}
+	return x.NewArray()
+}
+
+// encode writes records as one Parquet file.
+func encode(f form, records []arrow.RecordBatch) (*bytes.Buffer, *pqarrow.FileWriter, int, error) {
+	var out bytes.Buffer
+	w, err := pqarrow.NewFileWriter(f.arrow, &out, parquet.NewWriterProperties(
+		parquet.WithMaxRowGroupLength(maxRowGroup), parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCompressionLevel(1),
+		parquet.WithCreatedBy("weir"), parquet.WithStats(true),
+	), pqarrow.DefaultWriterProps())
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	n := 0
+	for _, r := range records {
+		n += int(r.NumRows())
+		if err := w.WriteBuffered(r); err != nil {
+			return nil, nil, 0, err
+		}
+	}
+	return &out, w, n, w.Close()
+}
+
+// file makes one file of records.
+func (l *layout) file(f form, kind iceberg.ManifestEntryContent, records []arrow.RecordBatch, partition map[int]any) (content, error) {
+	out, w, n, err := encode(f, records)
+	if err != nil {
+		return content{}, fmt.Errorf("write rows of %s: %w", l.schema.Table(), err)
+	}
+	md, err := w.FileMetadata()
+	if err != nil {
+		return content{}, fmt.Errorf("write rows of %s: %w", l.schema.Table(), err)
+	}
+	args := table.DataFileArgs{
+		Schema: f.schema, Spec: l.spec, Format: iceberg.ParquetFile, Metadata: md, FileSize: int64(out.Len()), Content: kind,
+		PartitionValues: partition, FormatVersion: formatVersion,
+	}
+	if kind == iceberg.EntryContentEqDeletes {
+		args.EqualityFieldIDs = f.ids
+	}
+	return content{data: out.Bytes(), rows: n, entry: func(path string) (iceberg.DataFile, error) {
+		args.FilePath = path
+		return table.DataFileFromMetadata(args)
+	}}, nil
+}
+
+// contents makes the data files of batches, one for each partition.
+func (l *layout) contents(ctx context.Context, batches []*rows.Batch, e epoch.ID) ([]content, error) {
+	if len(batches) == 0 {
+		return nil, nil
+	}
+	records, err := l.records(ctx, l.data, batches, e)
+	if err != nil {
+		return nil, err
+	}
+	if len(l.parts) == 0 {
+		c, err := l.file(l.data, iceberg.EntryContentData, records, nil)
+		return []content{c}, err
+	}
+	return l.partitioned(ctx, records)
+}
+
+func (l *layout) partitioned(ctx context.Context, records []arrow.RecordBatch) ([]content, error) {
+	type pile struct {
+		values  map[int]any
+		records []arrow.RecordBatch
+	}
+	var order []string
+	piles := make(map[string]*pile)
+	for _, r := range records {
+		groups, err := l.groups(r)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range groups {
+			key := fmt.Sprint(g.values)
+			if piles[key] == nil {
+				piles[key] = &pile{values: g.values}
+				order = append(order, key)
+			}
+			taken, err := take(ctx, r, g.rows)
+			if err != nil {
+				return nil, err
+			}
+			piles[key].records = append(piles[key].records, taken)
+		}
+	}
+	var out []content
+	for _, key := range order {
+		c, err := l.file(l.data, iceberg.EntryContentData, piles[key].records, piles[key].values)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func take(ctx context.Context, r arrow.RecordBatch, idx []int32) (arrow.RecordBatch, error) {
+	if len(idx) == int(r.NumRows()) {
+		return r, nil
+	}
+	columns := make([]arrow.Array, r.NumCols())
+	for i, c := range r.Columns() {
+		var err error
+		if columns[i], err = takeArray(ctx, c, idx); err != nil {
+			return nil, err
+		}
+	}
+	return array.NewRecordBatch(r.Schema(), columns, int64(len(idx))), nil
+}
+
+// deletes makes a file of the keys of batches.
+func (l *layout) deletes(ctx context.Context, batches []*rows.Batch) (content, error) {
+	records, err := l.records(ctx, l.key, batches, 0)
+	if err != nil {
+		return content{}, err
+	}
+	return l.file(l.key, iceberg.EntryContentEqDeletes, records, nil)
+}

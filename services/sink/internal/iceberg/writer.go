@@ -1,0 +1,306 @@
+package iceberg
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/apache/iceberg-go"
+
+	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/stage"
+)
+
+const (
+	// runLimit is the size at which a table's open rows become files, before the epoch ends. Files of it are not small.
+	runLimit = 64 << 20
+	// openLimit bounds what all tables together hold.
+	openLimit = 128 << 20
+)
+
+// writer turns rows into data files, and into pieces on the bus where it cannot.
+type writer struct {
+	place
+	tables  *tables
+	codec   *stage.Codec
+	changes stage.Fold
+
+	open   []*run // tables with rows, in order of their first row
+	raw    int64
+	pieces []sink.Piece
+	staged int64
+	files  int      // counts names of this attempt
+	epoch  epoch.ID // of the rows that come; zero while nobody has said
+}
+
+// run is the open rows of one table in one schema version.
+type run struct {
+	schema  *rows.Schema
+	batches []*rows.Batch
+	raw     int64
+}
+
+// Number implements sink.Numbered.
+func (w *writer) Number(e epoch.ID) { w.epoch = e }
+
+// Write takes a batch of the open epoch.
+func (w *writer) Write(ctx context.Context, b rows.Batch) error {
+	if b.NumRows() == 0 {
+		return nil
+	}
+	if err := w.check(&b); err != nil {
+		return err
+	}
+	r, err := w.runOf(ctx, b.Schema())
+	if err != nil {
+		return err
+	}
+	n := stage.SizeOf(&b)
+	r.batches, r.raw, w.raw = append(r.batches, &b), r.raw+n, w.raw+n
+	switch {
+	case w.epoch == 0: // a changelog's rows say their epoch
+		return nil
+	case r.raw >= runLimit:
+		return w.seal(ctx, r)
+	case w.raw >= openLimit:
+		return w.sealLargest(ctx)
+	}
+	return nil
+}
+
+// check refuses what the mode forbids, so that a job stops where the row is, not an epoch later.
+func (w *writer) check(b *rows.Batch) error {
+	if w.cfg.Sink.Mode != spec.Upsert {
+		return nil
+	}
+	table := string(b.Schema().Table())
+	where := w.where + ", table " + table
+	if len(b.Schema().Key()) == 0 {
+		return fault.New(fault.SinkNoKey, where, "the source declares no primary key or usable unique index for it")
+	}
+	if w.ice.Allows(spec.AllowTruncate) {
+		return nil
+	}
+	for i := range b.NumRows() {
+		if b.Op(i) == rows.OpTruncate {
+			return fault.New(fault.SinkTruncateRefused, where, "TRUNCATE "+table)
+		}
+	}
+	return nil
+}
+
+// runOf finds the open run of a table. A new schema version seals the run of the old one.
+func (w *writer) runOf(ctx context.Context, s *rows.Schema) (*run, error) {
+	for _, r := range w.open {
+		if r.schema.Table() != s.Table() {
+			continue
+		}
+		if r.schema.Same(s) {
+			return r, nil
+		}
+		if err := w.seal(ctx, r); err != nil {
+			return nil, err
+		}
+		break
+	}
+	r := &run{schema: s}
+	w.open = append(w.open, r)
+	return r, nil
+}
+
+func (w *writer) sealLargest(ctx context.Context) error {
+	largest := w.open[0]
+	for _, r := range w.open {
+		if r.raw > largest.raw {
+			largest = r
+		}
+	}
+	return w.seal(ctx, largest)
+}
+
+// seal turns an open run into a piece.
+func (w *writer) seal(ctx context.Context, r *run) error {
+	for i := range w.open {
+		if w.open[i] == r {
+			w.open = append(w.open[:i], w.open[i+1:]...)
+			break
+		}
+	}
+	w.raw -= r.raw
+	parts, truncated, changes, err := w.fold(r)
+	if err != nil {
+		return fmt.Errorf("fold rows of %s: %w", r.schema.Table(), err)
+	}
+	if truncated {
+		if err := w.add(piece{Table: r.schema.Table(), Truncate: true}, 0); err != nil {
+			return err
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	p := piece{Table: r.schema.Table(), Version: r.schema.Version(), Changes: changes}
+	layouts, err := w.tables.layouts(ctx, r.schema)
+	if err != nil {
+		return w.translate(err)
+	}
+	if layouts != nil {
+		if parts, err = w.write(ctx, layouts, parts, &p); err != nil {
+			return w.translate(err)
+		}
+	}
+	if len(parts) > 0 {
+		if p.Parts, err = ship(ctx, w.cfg.Store, w.codec, r.schema, parts); err != nil {
+			return err
+		}
+	}
+	var n uint64
+	if w.cfg.Sink.Mode == spec.Changelog {
+		n = changes
+	} else {
+		for _, b := range r.batches {
+			n += uint64(b.NumRows())
+		}
+	}
+	return w.add(p, n)
+}
+
+// fold turns a run into the parts that the sink's tables need.
+func (w *writer) fold(r *run) (parts []stage.Part, truncated bool, changes uint64, err error) {
+	for _, role := range w.roles() {
+		if role == current {
+			var net []stage.Part
+			if net, truncated, err = stage.Upserts(r.batches); err != nil {
+				return nil, false, 0, err
+			}
+			parts = append(parts, net...)
+			continue
+		}
+		images, _, err := w.changes(r.batches)
+		if err != nil {
+			return nil, false, 0, err
+		}
+		for _, p := range images {
+			changes += uint64(p.Rows.NumRows())
+		}
+		parts = append(parts, images...)
+	}
+	return parts, truncated, changes, nil
+}
+
+// write puts parts into files of the warehouse, and returns those that only the committer can complete.
+func (w *writer) write(ctx context.Context, layouts map[role]*layout, parts []stage.Part, p *piece) (rest []stage.Part, err error) {
+	images, keys, whole, rest := sortParts(parts)
+	put := func(l *layout, c content) error {
+		f, err := w.put(l, c)
+		if err == nil {
+			p.Files = append(p.Files, f)
+		}
+		return err
+	}
+	if l := layouts[changelog]; l != nil {
+		all, err := l.contents(ctx, images, w.epoch)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range all {
+			if err := put(l, c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	l := layouts[current]
+	if l == nil || len(keys) == 0 {
+		return rest, nil
+	}
+	c, err := l.deletes(ctx, keys)
+	if err == nil {
+		err = put(l, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := l.contents(ctx, whole, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all {
+		if err := put(l, c); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
+}
+
+// sortParts divides parts by what becomes of them: images for the changelog; keys whose older rows go; whole rows that come; rows
+// that lack columns.
+func sortParts(parts []stage.Part) (images, keys, whole []*rows.Batch, rest []stage.Part) {
+	for _, p := range parts {
+		switch p.Kind {
+		case stage.Change:
+			images = append(images, p.Rows)
+		case stage.Delete:
+			keys = append(keys, p.Rows)
+		case stage.Fresh, stage.Upsert:
+			keys, whole = append(keys, p.Rows), append(whole, p.Rows)
+		case stage.Partial, stage.Move:
+			rest = append(rest, p)
+		}
+	}
+	return images, keys, whole, rest
+}
+
+// put makes a file safe. Its name says which attempt wrote it; nothing points at it before a commit does.
+func (w *writer) put(l *layout, c content) (file, error) {
+	w.files++
+	kind := "data"
+	path := stagedName(l.root, w.cfg.Identity, w.files)
+	e, err := c.entry(path)
+	if err != nil {
+		return file{}, err
+	}
+	if e.ContentType() == iceberg.EntryContentEqDeletes {
+		kind = "deletes"
+	}
+	if err := w.fs.WriteFile(path, c.data); err != nil {
+		return file{}, fmt.Errorf("write a file of %s: %w", kind, err)
+	}
+	w.staged += int64(len(c.data))
+	return l.describe(e)
+}
+
+func (w *writer) add(p piece, n uint64) error {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("describe staged rows of %s: %w", p.Table, err)
+	}
+	out := sink.Piece{Data: data, Rows: n}
+	if p.Parts != nil && p.Parts.Object != nil {
+		out.Objects = append(out.Objects, *p.Parts.Object)
+	}
+	w.pieces = append(w.pieces, out)
+	return nil
+}
+
+// Stage makes everything safe that Write took and describes it.
+func (w *writer) Stage(ctx context.Context, e epoch.ID) ([]sink.Piece, error) {
+	w.epoch = e
+	for len(w.open) > 0 {
+		if err := w.seal(ctx, w.open[0]); err != nil {
+			return nil, err
+		}
+	}
+	pieces := w.pieces
+	w.pieces, w.staged, w.epoch = nil, 0, 0
+	return pieces, nil
+}
+
+// Pending is the size of the open epoch: raw bytes of open rows and those of files.
+func (w *writer) Pending() int64 { return w.raw + w.staged }
+
+// Close lets go of the catalog. Files that no commit names are collected by a later attempt.
+func (w *writer) Close() error { return w.tables.close() }
