@@ -327,7 +327,7 @@ func (c *committer) write(tx *table.Transaction, s *state) (*built, error) {
 	return out, nil
 }
 
-// liveFiles reads a total of a snapshot's summary.
+// total reads a total of a snapshot's summary.
 func total(m table.Metadata, key string) int64 {
 	s := m.CurrentSnapshot()
 	if s == nil || s.Summary == nil {

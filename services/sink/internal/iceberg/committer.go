@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
@@ -20,8 +21,9 @@ type committer struct {
 	ledger ledger
 	codec  *stage.Codec
 	// states are the tables as this committer left them; another commit is noticed by the catalog's pointer.
-	states map[pointer]*state
-	upkeep upkeep
+	states  map[pointer]*state
+	upkeep  upkeep
+	changed []*state // by the newest commit
 }
 
 // Claim takes the ledger row for this attempt.
@@ -112,7 +114,8 @@ func (c *committer) Commit(ctx context.Context, commit sink.Commit) (sink.Result
 	if err != nil {
 		return sink.Result{}, c.translate(err)
 	}
-	c.maintain(ctx, commit)
+	own := slices.ContainsFunc(pieces, func(p *piece) bool { return p.Fence == c.cfg.Fence })
+	c.maintain(ctx, c.changed, own)
 	return sink.Result{Applied: true, Rows: n}, nil
 }
 
@@ -137,9 +140,13 @@ func (c *committer) attempt(ctx context.Context, commit sink.Commit, pieces []*p
 	if err := c.apply(ctx, commit, ch); err != nil {
 		return err
 	}
+	c.changed = nil
 	for _, s := range b.done {
+		if had := c.states[s.pointer]; had != nil {
+			c.forget(ctx, had, &s.state)
+		}
 		c.states[s.pointer] = &s.state
-		c.upkeep.committed(&s.state)
+		c.changed = append(c.changed, &s.state)
 	}
 	for _, note := range b.notes {
 		c.cfg.Logger.WarnContext(ctx, "columns changed at the source", slog.String("table", note.table), slog.String("change", note.text))

@@ -2,7 +2,6 @@ package iceberg
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"os"
 	"strings"
@@ -41,7 +40,7 @@ func (Connector) OpenCommitter(ctx context.Context, cfg sink.Config) (sink.Commi
 	if err != nil {
 		return nil, err
 	}
-	c := &committer{place: p, ledger: ledger{job: cfg.Job, sink: cfg.Sink.Name}, states: make(map[pointer]*state)}
+	c := &committer{place: p, ledger: ledger{job: cfg.Job, sink: cfg.Sink.Name}, states: make(map[pointer]*state), upkeep: newUpkeep()}
 	if c.codec, err = stage.NewCodec(); err != nil {
 		return nil, err
 	}
@@ -96,5 +95,3 @@ func ReadLedger(ctx context.Context, cfg sink.Config) (core.Ledger, error) {
 	}
 	return l, p.translate(err)
 }
-
-var _ = sql.ErrNoRows

@@ -26,8 +26,13 @@ func pathOf(uri string) string { return strings.TrimPrefix(uri, fileScheme) }
 // Open implements iceio.IO.
 func (localFiles) Open(name string) (iceio.File, error) { return os.Open(pathOf(name)) }
 
-// Remove implements iceio.IO.
-func (localFiles) Remove(name string) error { return os.Remove(pathOf(name)) }
+// Remove implements iceio.IO. What is not there is removed, as in an object store.
+func (localFiles) Remove(name string) error {
+	if err := os.Remove(pathOf(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
 
 // Create implements iceio.WriteFileIO.
 func (localFiles) Create(name string) (iceio.FileWriter, error) {

@@ -2,12 +2,260 @@ package iceberg
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
 
-	"weir.dev/weir/pkg/sink"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+	"github.com/apache/iceberg-go/table/compaction"
+
+	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/services/sink/internal/core"
 )
 
-type upkeep struct{}
+// The debt that a table may have. Reading costs what files and deletes are there; writing costs what is rewritten to be rid of them.
+const (
+	// tier is how many files of about one size in one partition are made one of the next size, so a row is rewritten a number
+	// of times that grows with the logarithm of the table.
+	tier = 32
+	// full is the size of a file that is never rewritten to be bigger.
+	full = 64 << 20
+	// fewDeletes is how many files of equality deletes a small table may have; every deleteShare of data lets it have one more.
+	fewDeletes  = 20
+	manyDeletes = 400
+	deleteShare = 32 << 20
+	// expiry is how many snapshots have to be out of date before any goes.
+	expiry = 50
+	// manifests is how many a table may have; every plan reads them all.
+	manifests = 60
+)
 
-func (u *upkeep) committed(s *state) {}
+// The life of snapshots, as properties of a new table: whoever reads a snapshot for longer than that raises it there.
+const (
+	snapshotAge  = 5 * time.Minute
+	snapshotsMin = 10
+)
 
-func (c *committer) maintain(ctx context.Context, commit sink.Commit) {}
+// upkeep remembers what maintenance left, so that it asks for more only when there is more.
+type upkeep struct {
+	files     map[pointer]int64
+	manifests map[pointer]int
+	swept     map[pointer]bool
+}
+
+func newUpkeep() upkeep {
+	return upkeep{files: make(map[pointer]int64), manifests: make(map[pointer]int), swept: make(map[pointer]bool)}
+}
+
+// maintain pays the debt of tables that an epoch has changed. It is part of the committer's work, so that no rewrite races with an
+// epoch. Rows do not change, and an error is a warning: the epoch is there, and the next one tries again.
+func (c *committer) maintain(ctx context.Context, changed []*state, own bool) {
+	for _, s := range changed {
+		if err := c.rewrite(ctx, s); err != nil && !errors.Is(err, errMoved) {
+			c.warn(ctx, s, "table not compacted", err)
+		}
+		if !own || c.upkeep.swept[s.pointer] || ctx.Err() != nil {
+			continue
+		}
+		c.upkeep.swept[s.pointer] = true
+		if err := c.sweep(ctx, c.states[s.pointer]); err != nil {
+			c.warn(ctx, s, "orphan files not removed", err)
+		}
+	}
+}
+
+func (c *committer) warn(ctx context.Context, s *state, what string, err error) {
+	if ctx.Err() == nil {
+		c.cfg.Logger.WarnContext(ctx, what, slog.String("table", s.name), slog.String("error", fault.Scrub(err.Error())))
+	}
+}
+
+// rewrite compacts a table's files and manifests and expires its snapshots, in one commit, when its debt asks for it.
+func (c *committer) rewrite(ctx context.Context, s *state) error {
+	s = c.states[s.pointer]
+	t := table.New(table.Identifier{s.namespace, s.name}, s.meta, s.at, c.files, nil)
+	tx, err := t.NewTransactionOnBranchWithError(table.MainBranch)
+	if err != nil {
+		return err
+	}
+	compacted, err := c.compact(ctx, t, tx)
+	if err != nil {
+		return fmt.Errorf("compact: %w", err)
+	}
+	c.upkeep.manifests[s.pointer]++
+	merged := c.upkeep.manifests[s.pointer] >= manifests
+	if merged {
+		if _, err := tx.RewriteManifests(ctx); err != nil {
+			return fmt.Errorf("rewrite manifests: %w", err)
+		}
+	}
+	expired, err := expire(s.meta, tx)
+	if err != nil {
+		return fmt.Errorf("expire snapshots: %w", err)
+	}
+	if !compacted && !merged && len(expired) == 0 {
+		return nil
+	}
+	b, err := c.write(tx, s)
+	if err != nil {
+		return err
+	}
+	_, err = c.tables.catalog.apply(ctx, c.ledger, change{
+		moves: []move{{s.pointer, s.at, b.at}},
+		allow: func(found core.Row) error {
+			if found.Life != c.cfg.Life || found.Fence != c.cfg.Fence {
+				return fault.New(fault.SinkFenced, c.where, "a newer attempt keeps the table")
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return err // states still say what the catalog said before; if it moved on, the next commit notices
+	}
+	c.states[s.pointer] = &b.state
+	if merged {
+		c.upkeep.manifests[s.pointer] = 0
+	}
+	c.upkeep.files[s.pointer] = total(b.meta, "total-data-files")
+	c.forget(ctx, s, &b.state)
+	if len(expired) == 0 {
+		return nil
+	}
+	after := table.New(t.Identifier(), b.meta, b.at, c.files, nil)
+	return table.NewRemoveSnapshotsUpdate(expired, true).PostCommit(ctx, t, after)
+}
+
+// compact stages the rewrite of files that debt asks for.
+func (c *committer) compact(ctx context.Context, t *table.Table, tx *table.Transaction) (bool, error) {
+	p := pointer{t.Identifier()[0], t.Identifier()[1]}
+	files, deletes, bytes := total(t.Metadata(), "total-data-files"), total(t.Metadata(), "total-delete-files"), total(t.Metadata(), "total-files-size")
+	indebted := deletes >= min(fewDeletes+bytes/deleteShare, manyDeletes)
+	if !indebted && files-c.upkeep.files[p] < tier {
+		return false, nil
+	}
+	c.upkeep.files[p] = files
+	tasks, err := t.Scan().PlanFiles(ctx)
+	if err != nil {
+		return false, err
+	}
+	groups := tiers(tasks)
+	if indebted {
+		groups = owed(tasks)
+	}
+	rewritten := make(map[string]struct{})
+	for _, g := range groups {
+		for _, task := range g.Tasks {
+			rewritten[task.File.FilePath()] = struct{}{}
+		}
+	}
+	var dead []iceberg.DataFile
+	if deletes > 0 {
+		if dead, err = compaction.CollectDeadEqualityDeletesWithSpecs(ctx, c.fs, t.Metadata(), t.CurrentSnapshot(), rewritten); err != nil {
+			return false, err
+		}
+	}
+	if len(groups) == 0 {
+		return false, nil
+	}
+	_, err = tx.RewriteDataFiles(ctx, groups, table.RewriteDataFilesOptions{
+		SnapshotProps: iceberg.Properties{"weir.job": c.cfg.Job, "weir.sink": c.cfg.Sink.Name, "weir.compaction": "true"}, ExtraDeleteFilesToRemove: dead,
+		GroupOptions: []table.CompactionGroupOption{table.WithCompactionTargetFileSize(2 * full), table.WithCompactionScanConcurrency(1)},
+	})
+	return err == nil, err
+}
+
+// tiers are files of about one size, when there are enough of them.
+func tiers(tasks []table.FileScanTask) []table.CompactionTaskGroup {
+	return grouped(tasks, func(t table.FileScanTask) (string, bool) {
+		size := t.File.FileSizeBytes()
+		level := 0
+		for limit := int64(64 << 10); limit <= size; limit *= 8 {
+			level++
+		}
+		return fmt.Sprintf("%v size %d", t.File.Partition(), level), size < full
+	}, tier)
+}
+
+// owed are all files that equality deletes reach, and small ones with them.
+func owed(tasks []table.FileScanTask) []table.CompactionTaskGroup {
+	return grouped(tasks, func(t table.FileScanTask) (string, bool) {
+		return fmt.Sprint(t.File.Partition()), len(t.EqualityDeleteFiles) > 0 || t.File.FileSizeBytes() < full
+	}, 1)
+}
+
+func grouped(tasks []table.FileScanTask, key func(table.FileScanTask) (string, bool), least int) []table.CompactionTaskGroup {
+	var groups []table.CompactionTaskGroup
+	at := make(map[string]int)
+	for _, t := range tasks {
+		k, wanted := key(t)
+		if !wanted {
+			continue
+		}
+		i, ok := at[k]
+		if !ok {
+			i = len(groups)
+			at[k] = i
+			groups = append(groups, table.CompactionTaskGroup{PartitionKey: k})
+		}
+		groups[i].Tasks = append(groups[i].Tasks, t)
+		groups[i].TotalSizeBytes += t.File.FileSizeBytes()
+	}
+	return slices.DeleteFunc(groups, func(g table.CompactionTaskGroup) bool { return len(g.Tasks) < least })
+}
+
+// expire stages the end of snapshots by the table's own properties, once there are enough, and returns which.
+func expire(meta table.Metadata, tx *table.Transaction) ([]int64, error) {
+	props := meta.Properties()
+	age := time.Duration(props.GetInt64(table.MaxSnapshotAgeMsKey, snapshotAge.Milliseconds())) * time.Millisecond
+	limit := time.Now().Add(-age).UnixMilli()
+	old := 0
+	for _, s := range meta.Snapshots() {
+		if s.TimestampMs < limit {
+			old++
+		}
+	}
+	if old < expiry+props.GetInt(table.MinSnapshotsToKeepKey, snapshotsMin) {
+		return nil, nil
+	}
+	had := make(map[int64]bool)
+	for _, s := range meta.Snapshots() {
+		had[s.SnapshotID] = true
+	}
+	if err := tx.ExpireSnapshots(table.WithPostCommit(false)); err != nil {
+		return nil, err
+	}
+	st, err := tx.StagedTable()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range st.Metadata().Snapshots() {
+		delete(had, s.SnapshotID)
+	}
+	var gone []int64
+	for id := range had {
+		gone = append(gone, id)
+	}
+	return gone, nil
+}
+
+// forget removes metadata files that a table no longer remembers.
+func (c *committer) forget(ctx context.Context, before, after *state) {
+	if before.meta == nil {
+		return
+	}
+	kept := map[string]bool{after.at: true}
+	for e := range after.meta.PreviousFiles() {
+		kept[e.MetadataFile] = true
+	}
+	for e := range before.meta.PreviousFiles() {
+		if kept[e.MetadataFile] {
+			continue
+		}
+		if err := c.fs.Remove(e.MetadataFile); err != nil && !gone(err) {
+			c.warn(ctx, after, "metadata file not removed", err)
+		}
+	}
+}

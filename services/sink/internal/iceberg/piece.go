@@ -11,6 +11,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/services/sink/internal/stage"
@@ -27,6 +28,8 @@ type piece struct {
 	Parts    *stage.Desc `json:"parts,omitempty"`
 	// Changes counts the rows for the changelog.
 	Changes uint64 `json:"changes,omitempty"`
+	// Fence is that of the attempt that staged it.
+	Fence fence.Token `json:"fence"`
 
 	writer int
 	epoch  epoch.ID

@@ -18,7 +18,6 @@ import (
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
-	"weir.dev/weir/services/sink/internal/core"
 )
 
 // state is a table as the catalog has it.
@@ -160,6 +159,8 @@ func (p *place) create(r role, s *rows.Schema) (table.Metadata, *evolution, erro
 		table.PropertyFormatVersion: strconv.Itoa(formatVersion),
 		// Others that write must do as this sink does.
 		"write.delete.mode": "merge-on-read", "write.parquet.compression-codec": "zstd",
+		table.MaxSnapshotAgeMsKey:   strconv.FormatInt(snapshotAge.Milliseconds(), 10),
+		table.MinSnapshotsToKeepKey: strconv.Itoa(snapshotsMin),
 	}, id)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make table for %s: %w", s.Table(), err)
@@ -244,5 +245,3 @@ func nextMetadata(root, last string) string {
 func stagedName(root string, id source.Identity, n int) string {
 	return fmt.Sprintf("%s/data/%s-%s-%d-%d.parquet", root, id.Life, id.Fence, id.Subtask.Index, n)
 }
-
-var _ = core.Known{}

@@ -274,6 +274,7 @@ func (w *writer) put(l *layout, c content) (file, error) {
 }
 
 func (w *writer) add(p piece, n uint64) error {
+	p.Fence = w.cfg.Fence
 	data, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("describe staged rows of %s: %w", p.Table, err)
