@@ -1,5 +1,10 @@
 package cdc
 
+import (
+	"slices"
+	"strings"
+)
+
 // Counts are an assigner's figures for progress.
 type Counts struct {
 	// Assigned counts the chunks handed out by this attempt, Completed those finished of the present copies.
@@ -77,4 +82,23 @@ func (a *Assigner) Lifecycle() Lifecycle {
 // Ended reports that a source of mode Only has nothing more to give.
 func (a *Assigner) Ended() bool {
 	return a.cfg.Mode == Only && a.told && a.Lifecycle() == Incremental && len(a.again) == 0
+}
+
+// ActiveChunk is a chunk at a reader, by the word that the reader's report calls it.
+type ActiveChunk struct{ ID, Table string }
+
+// Active returns the chunks at readers by id, at most limit of them; cut says that there are more.
+func (a *Assigner) Active(limit int) (active []ActiveChunk, cut bool) {
+	names := make(map[TableID]string, len(a.tables))
+	for _, t := range a.tables {
+		names[t.ID] = t.Name
+	}
+	for id := range a.running {
+		active = append(active, ActiveChunk{ID: id.String(), Table: names[id.Table]})
+	}
+	slices.SortFunc(active, func(a, b ActiveChunk) int { return strings.Compare(a.ID, b.ID) })
+	if len(active) > limit {
+		return active[:limit], true
+	}
+	return active, false
 }

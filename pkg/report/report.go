@@ -105,11 +105,14 @@ type SourceHead struct {
 type Reader struct {
 	Connector string    `json:"connector"`
 	Lifecycle Lifecycle `json:"lifecycle"`
+	// Copies says that this reader is never given the log: it reads chunks, and its lifecycle is not the source's.
+	Copies bool `json:"copies,omitempty"`
 	// ActiveSplit is the split being read.
 	ActiveSplit Value[string] `json:"activeSplit"`
 	// Consumed is the position up to which rows have been emitted, exclusive.
 	Consumed Value[position.Position] `json:"consumed"`
-	// Restored is the position the attempt started from.
+	// Restored is the position at which the reader was told to begin the log, in a first attempt too. Whether it was
+	// restored, and from which epoch, only the engine knows: see [Restore].
 	Restored Value[position.Position] `json:"restored"`
 	// LastChange is when Consumed last moved.
 	LastChange Value[time.Time] `json:"lastChange"`
@@ -132,17 +135,68 @@ type Table struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Enumerator is an enumerator's progress.
+// Assignment is how far an enumerator is with handing out splits. That all of them are read does not say where readers
+// are: an enumerator has no lifecycle.
+type Assignment string
+
+// The stages of assignment.
+const (
+	NotApplicable Assignment = "NOT_APPLICABLE"
+	Discovering   Assignment = "DISCOVERING"
+	Assigning     Assignment = "ASSIGNING"
+	AllAssigned   Assignment = "COMPLETED"
+)
+
+// Enumerator is an enumerator's progress. Its counts are taken from one state at one moment, never summed up from events.
 type Enumerator struct {
-	Connector string `json:"connector"`
-	// Assignment is NOT_APPLICABLE, DISCOVERING, ASSIGNING or COMPLETED.
-	Assignment       string        `json:"assignment"`
-	Assigned         Value[uint64] `json:"assigned"`
-	Completed        Value[uint64] `json:"completed"`
-	Running          Value[uint64] `json:"running"`
+	Connector  string     `json:"connector"`
+	Assignment Assignment `json:"assignment"`
+	// Assigned counts the splits of the present copies that are at readers or read: Completed + Running when all three are
+	// exact.
+	Assigned  Value[uint64] `json:"assigned"`
+	Completed Value[uint64] `json:"completed"`
+	Running   Value[uint64] `json:"running"`
+	// PreparedUnsent counts splits that are cut and at no reader, TablesNotChunked the tables of which more will be cut: while
+	// there are any, nobody knows how many splits there will be.
 	PreparedUnsent   Value[uint64] `json:"preparedUnsent"`
 	TablesNotChunked Value[uint64] `json:"tablesNotChunked"`
-	Tables           []Table       `json:"tables,omitempty"`
+	// HandedOut counts what this attempt gave to readers; what came back and went out again counts twice.
+	HandedOut Value[uint64] `json:"handedOut,omitzero"`
+	// Active are splits at readers, by id, at most [MaxActive]; ActiveTruncated says that there are more.
+	Active          []Split `json:"active,omitempty"`
+	ActiveTruncated bool    `json:"activeTruncated,omitempty"`
+	Tables          []Table `json:"tables,omitempty"`
+}
+
+// MaxActive bounds the splits that a report names.
+const MaxActive = 100
+
+// Split is one split with its own watermarks: both are of this split, or there is none.
+type Split struct {
+	ID    string `json:"id"`
+	Table string `json:"table"`
+	// Low and High are where the log was before and after the split was read, in the source's own words.
+	Low  Value[string] `json:"low"`
+	High Value[string] `json:"high"`
+}
+
+// Total is how many splits there will be, when that can be known: not before every table is cut.
+func (e *Enumerator) Total() Value[uint64] {
+	assigned, ok1 := exactOf(e.Assigned)
+	prepared, ok2 := exactOf(e.PreparedUnsent)
+	open, ok3 := exactOf(e.TablesNotChunked)
+	switch {
+	case e.Assignment == NotApplicable || e.Assigned.Accuracy() == Unsupported || e.TablesNotChunked.Accuracy() == Unsupported:
+		return UnsupportedOf[uint64]()
+	case !ok1 || !ok2 || !ok3 || open > 0 || e.Assignment == Discovering:
+		return Value[uint64]{}
+	}
+	return ExactOf(assigned + prepared)
+}
+
+func exactOf(v Value[uint64]) (uint64, bool) {
+	n, ok := v.Get()
+	return n, ok && v.Accuracy() == Exact
 }
 
 // Envelope is one report as a node publishes it.
@@ -152,7 +206,25 @@ type Envelope struct {
 	Fence    uint64    `json:"fence"`
 	Sequence uint64    `json:"sequence"`
 	Observed time.Time `json:"observed"`
+	// Restore is what the engine restored this attempt of the subtask from; absent in the first attempt of a life.
+	Restore *Restore `json:"restore,omitempty"`
 	// Exactly one of the two is set.
 	Reader     *Reader     `json:"reader,omitempty"`
 	Enumerator *Enumerator `json:"enumerator,omitempty"`
+}
+
+// Restore is where an attempt of a subtask began, told by the engine that restored it and not concluded from positions.
+type Restore struct {
+	// Epoch is the durable epoch the attempt began from.
+	Epoch uint64 `json:"epoch"`
+	// Position is the subtask's cut of that epoch; UNAVAILABLE where it had none.
+	Position Value[position.Position] `json:"position"`
+	// First is the first position behind which rows were emitted by this attempt.
+	First Value[position.Position] `json:"first"`
+}
+
+// Newer reports whether e replaces o, an earlier report of the same subtask: the fence decides, then the sequence, which
+// begins anew with each attempt. Time never does.
+func (e *Envelope) Newer(o *Envelope) bool {
+	return e.Fence > o.Fence || e.Fence == o.Fence && e.Sequence > o.Sequence
 }

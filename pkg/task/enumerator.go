@@ -118,6 +118,13 @@ func (s *Subtask) reporting(fill func(*report.Envelope)) {
 			Job: s.identity.Job, Subtask: s.cfg.Subtask.String(), Fence: uint64(s.identity.Fence),
 			Sequence: s.seq.Add(1), Observed: time.Now().UTC(),
 		}
+		if s.from != nil {
+			from := *s.from
+			if p := s.first.Load(); p != nil {
+				from.First = report.ExactOf(*p)
+			}
+			r.Restore = &from
+		}
 		fill(&r)
 		return r
 	}

@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/pkg/source"
 )
 
@@ -85,7 +86,11 @@ func (o *origin) config(ctx context.Context) (source.Config, error) {
 	if err != nil {
 		return cfg, fmt.Errorf("restore from epoch %s: %w", s.restored(), err)
 	}
+	s.from = &report.Restore{Epoch: uint64(s.restored())}
 	if st, ok := m.Subtasks[s.cfg.Subtask]; ok {
+		if !st.Position.IsZero() {
+			s.from.Position = report.ExactOf(st.Position)
+		}
 		if cfg.Restore, err = s.store.load(ctx, st.State); err != nil {
 			return cfg, fmt.Errorf("restore from epoch %s: %w", s.restored(), err)
 		}

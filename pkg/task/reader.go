@@ -96,6 +96,10 @@ type output struct{ s *Subtask }
 func (o output) Emit(ctx context.Context, b rows.Batch, at position.Position) error {
 	s := o.s
 	s.counters.Rows.Add(uint64(b.NumRows()))
+	if s.from != nil && s.first.Load() == nil && !at.IsZero() {
+		first := at // a copy, so that at stays off the heap
+		s.first.Store(&first)
+	}
 	s.tables.emitted(&b)
 	s.spans.emitting(ctx, s.out.passed+1)
 	s.out.trace = s.spans.rows

@@ -19,6 +19,7 @@ import (
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/source"
@@ -84,6 +85,10 @@ type Subtask struct {
 	// report is what Report returns: set once the connector is open.
 	report atomic.Pointer[func() report.Envelope]
 	seq    atomic.Uint64
+	// from is what the connector was restored from, nil in a first attempt; it is set before report is. first is the
+	// position of the first rows behind it.
+	from   *report.Restore
+	first  atomic.Pointer[position.Position]
 	meters *meters
 	// waiting is what Waiting returns; nil while all is well.
 	waiting atomic.Pointer[Wait]

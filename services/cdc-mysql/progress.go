@@ -51,6 +51,19 @@ func (p *progress) lifecycle(l report.Lifecycle) {
 	p.phase = l
 }
 
+// read says that a split is.
+func (p *progress) read(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.active != id:
+	case p.assigned:
+		p.active = logSplit
+	default:
+		p.active = ""
+	}
+}
+
 func (p *progress) start(from position.Position) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,8 +108,11 @@ func (p *progress) report() report.Reader {
 	}
 	slices.SortFunc(r.Tables, func(a, b report.Table) int { return strings.Compare(a.Name, b.Name) })
 	if p.copies {
-		// Only the reader of the log is behind or up; nobody may wait for this one.
-		r.Lifecycle, r.Head = report.Incremental, report.UnsupportedOf[report.SourceHead]()
+		// Only the reader of the log knows where the source is, and nobody may wait for this one.
+		r.Copies, r.Lifecycle, r.Head = true, report.Unknown, report.UnsupportedOf[report.SourceHead]()
+		if p.active != "" {
+			r.Lifecycle = report.Snapshot
+		}
 	}
 	if !p.assigned {
 		return r

@@ -218,16 +218,21 @@ func (e *Enumerator) Drain(context.Context) error {
 func (e *Enumerator) publish() {
 	c := e.cfg.Assigner.Counts()
 	r := &report.Enumerator{
-		Connector: e.cfg.Connector, Assignment: "COMPLETED",
-		Assigned: report.ExactOf(c.Assigned), Completed: report.ExactOf(c.Completed), Running: report.ExactOf(c.Running),
+		Connector: e.cfg.Connector, Assignment: report.AllAssigned,
+		Assigned: report.ExactOf(c.Completed + c.Running), HandedOut: report.ExactOf(c.Assigned), Completed: report.ExactOf(c.Completed), Running: report.ExactOf(c.Running),
 		PreparedUnsent: report.ExactOf(c.Prepared), TablesNotChunked: report.ExactOf(c.Unsplit),
 	}
 	switch {
 	case e.cfg.Assigner.Lifecycle() == cdc.Snapshot:
-		r.Assignment = "ASSIGNING"
+		r.Assignment = report.Assigning
 	case c.Completed == 0:
-		r.Assignment = "NOT_APPLICABLE"
+		r.Assignment = report.NotApplicable
 	}
+	active, more := e.cfg.Assigner.Active(report.MaxActive)
+	for _, a := range active {
+		r.Active = append(r.Active, report.Split{ID: a.ID, Table: a.Table})
+	}
+	r.ActiveTruncated = more
 	for _, t := range e.cfg.Assigner.Progress() {
 		r.Tables = append(r.Tables, report.Table{Name: t.Name, Lifecycle: report.Lifecycle(t.Lifecycle.String()), Rows: report.ExactOf(t.Rows)})
 	}

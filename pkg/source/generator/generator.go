@@ -286,6 +286,6 @@ func (e *enumerator) Drain(context.Context) error {
 }
 
 func (e *enumerator) Report() report.Enumerator {
-	return report.Enumerator{Connector: Name, Assignment: "NOT_APPLICABLE"}
+	return report.Enumerator{Connector: Name, Assignment: report.NotApplicable}
 }
 func (e *enumerator) Close() error { return nil }
