@@ -1,89 +1,13 @@
 package control
 
 import (
-	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
-	"weir.dev/weir/pkg/report"
 )
-
-func TestTheSlowestReaderCounts(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		readers []report.Lifecycle
-		want    report.Lifecycle
-	}{
-		{[]report.Lifecycle{report.Incremental}, report.Incremental},
-		{[]report.Lifecycle{report.Incremental, report.CatchUp}, report.CatchUp},
-		{[]report.Lifecycle{report.CatchUp, report.Snapshot, report.Incremental}, report.Snapshot},
-		{[]report.Lifecycle{report.Snapshot, report.Unknown}, report.Unknown},
-		{[]report.Lifecycle{report.Incremental, "NEWER"}, report.Unknown},
-	} {
-		var readers []Reader
-		for _, l := range tc.readers {
-			readers = append(readers, Reader{Reader: report.Reader{Lifecycle: l}})
-		}
-		if got := slowest(readers); got != tc.want {
-			t.Errorf("%v: %s, want %s", tc.readers, got, tc.want)
-		}
-	}
-}
-
-func TestWhyNamesWhatDoesNotMove(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 11, 29, 8, 0, 0, 0, time.UTC)
-	down, err := json.Marshal(fault.New(fault.SinkUnreachable, "sinks.w", "connection refused"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct {
-		name string
-		head job.Head
-		seen Status
-		want []string
-	}{
-		{"all is well", job.Head{Phase: job.Running}, Status{}, nil},
-		{
-			"failed",
-			job.Head{Phase: job.Failed, Reason: job.Reason{Code: "WEIR-PG-010", Text: "slot gone", Remedy: "find out"}},
-			Status{},
-			[]string{"failed: WEIR-PG-010 slot gone", "remedy: find out"},
-		},
-		{"at rest", job.Head{Phase: job.Finished, Skipped: 9}, Status{}, nil},
-		{
-			"target down",
-			job.Head{Phase: job.Running},
-			Status{Sinks: []Sink{{Name: "w", Waiting: &job.Trouble{Fault: down, Since: now}}}},
-			[]string{"sink w takes no commits since 2026-11-29T08:00:00Z: WEIR-SINK-001 cannot reach the target: connection refused"},
-		},
-		{"skipped", job.Head{Phase: job.Running, Skipped: 3}, Status{}, []string{"3 epochs in a row were skipped"}},
-		{
-			"slow epoch",
-			job.Head{Phase: job.Running, InFlight: &job.InFlight{Epoch: 7, Triggered: now.Add(-time.Minute)}},
-			Status{},
-			[]string{"epoch 7 is under way since 1m0s"},
-		},
-		{
-			"silent node",
-			job.Head{Phase: job.Running},
-			Status{Sources: []Source{{Readers: []Reader{{Subtask: "db-0", Age: time.Minute}}}}},
-			[]string{"the report of db-0 is 1m0s old"},
-		},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			if got := why(&tc.head, tc.seen, now); !slices.Equal(got, tc.want) {
-				t.Errorf("%q, want %q", got, tc.want)
-			}
-		})
-	}
-}
 
 func TestAnAuditMissesNothing(t *testing.T) {
 	t.Parallel()
