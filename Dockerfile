@@ -1,4 +1,4 @@
-# One recipe for the image of every program. SERVICE is coordinator, cdc-postgres, cdc-mysql, sink or weir.
+# One recipe for the image of every program. SERVICE is coordinator, cdc-postgres, cdc-mysql, sink, progress or weir.
 #
 #   docker build --build-arg SERVICE=sink -t weir/sink .                        compiled in the image golang
 #   make images && docker build --target prebuilt --build-arg SERVICE=sink .    compiled on this machine, no registry needed

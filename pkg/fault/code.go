@@ -32,6 +32,7 @@ func (c Code) Area() string {
 func Table() []Entry {
 	// One line per area; the rows are in codes_<area>.go.
 	table := slices.Concat(
+		apiCodes(),
 		appCodes(),
 		busCodes(),
 		cliCodes(),

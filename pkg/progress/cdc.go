@@ -183,7 +183,7 @@ func cdcSource(st *Status, s *Source, kind string) CDCSource {
 
 func cdcTask(st *Status, r *Reader, path string, accuracy map[string]report.Accuracy) CDCTask {
 	t := CDCTask{
-		TaskIndex: index(r.Subtask), ExecutionAttemptID: fmt.Sprint("attempt-", st.Fence), ReportSequence: r.Sequence,
+		TaskIndex: TaskIndex(r.Subtask), ExecutionAttemptID: fmt.Sprint("attempt-", st.Fence), ReportSequence: r.Sequence,
 		ObservedAt: r.Observed.UnixMilli(), Lifecycle: r.Lifecycle,
 	}
 	if split, ok := r.ActiveSplit.Get(); ok {

@@ -33,6 +33,21 @@ type Status struct {
 	At       time.Time `json:"at"`
 }
 
+// Detail is a job's status with the section that STIP-30 asks for.
+type Detail struct {
+	Status
+
+	// CDC is absent for a job without a source that reads a database's log, and while none of its readers reports.
+	CDC *CDC `json:"cdcProgress,omitempty"`
+}
+
+// DetailOf makes the detail of an observation.
+func DetailOf(o Observation) Detail {
+	d := Detail{Status: Build(o)}
+	d.CDC = CDCOf(&d.Status)
+	return d
+}
+
 // Epochs is how far the job is.
 type Epochs struct {
 	InFlight      uint64    `json:"inFlight,omitempty"`
@@ -73,6 +88,8 @@ type Source struct {
 	// EnumeratorAge is that of the enumerator's report.
 	EnumeratorAge time.Duration `json:"enumeratorAge,omitempty"`
 	Tables        []Table       `json:"tables"`
+	// TablesTruncated says that an answer leaves tables out.
+	TablesTruncated bool `json:"tablesTruncated,omitempty"`
 }
 
 // Recovery is how a source came to where it is.

@@ -128,8 +128,8 @@ func (t *Tracker) Of(name string, now time.Time) map[string]Sample {
 	return out
 }
 
-// index is the number of a reader within its source.
-func index(subtask string) int {
+// TaskIndex is the number of a reader within its source.
+func TaskIndex(subtask string) int {
 	id, err := plan.ParseSubtask(subtask)
 	if err != nil {
 		return 0

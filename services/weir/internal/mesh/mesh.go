@@ -23,6 +23,7 @@ import (
 	cdcmysql "weir.dev/weir/services/cdc-mysql"
 	cdcpostgres "weir.dev/weir/services/cdc-postgres"
 	"weir.dev/weir/services/coordinator"
+	"weir.dev/weir/services/progress"
 	"weir.dev/weir/services/sink"
 )
 
@@ -49,6 +50,7 @@ func roles() []role {
 		service("cdc-mysql", cdcmysql.Default(), cdcmysql.Run),
 		service("cdc-postgres", cdcpostgres.Default(), cdcpostgres.Run),
 		service("sink", sink.Default(), sink.Run),
+		service("progress", progress.Default(), progress.Run),
 	}
 }
 

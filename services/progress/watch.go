@@ -1,0 +1,188 @@
+package progress
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"weir.dev/weir/pkg/bus"
+	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/pkg/progress"
+	"weir.dev/weir/pkg/progress/gather"
+	"weir.dev/weir/pkg/telemetry"
+	"weir.dev/weir/services/progress/internal/store"
+	"weir.dev/weir/services/progress/internal/view"
+)
+
+// fillSpan is the time over which new dead letters are counted.
+const fillSpan = time.Minute
+
+// watcher looks at all jobs again and again. It is one goroutine.
+type watcher struct {
+	log      *slog.Logger
+	board    *view.Board
+	read     *gather.Reader
+	records  *store.Records
+	interval time.Duration
+	tracker  progress.Tracker
+	filling  map[filled]*fill
+	refused  map[progress.Verdict]uint64
+}
+
+// filled is a sink whose dead letters are counted.
+type filled struct{ job, sink string }
+
+// fill is how many there were when.
+type fill struct {
+	last uint64
+	came []arrival
+}
+
+type arrival struct {
+	at time.Time
+	n  uint64
+}
+
+func (w *watcher) run(ctx context.Context, ready func()) error {
+	tick := time.NewTicker(w.interval)
+	defer tick.Stop()
+	w.refused = make(map[progress.Verdict]uint64)
+	for told := false; ; {
+		err := w.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && !told:
+			w.log.WarnContext(ctx, "jobs cannot be looked at", telemetry.Err(err))
+			told = true
+		case err == nil:
+			told = false
+			if ready != nil {
+				ready()
+				ready = nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// look reads everything once and shows it.
+func (w *watcher) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, max(5*w.interval, 5*time.Second))
+	defer cancel()
+	heads, err := w.read.Heads(ctx)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(heads, func(a, b *job.Head) int { return strings.Compare(a.Job, b.Job) })
+	there := make(map[string]bool, len(heads))
+	for _, h := range heads {
+		there[h.Job] = true
+		w.tracker.Open(h)
+	}
+	for _, name := range w.tracker.Jobs() {
+		if !there[name] {
+			w.tracker.Close(name)
+		}
+	}
+	nodes, err := w.read.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.take(ctx); err != nil {
+		return err
+	}
+	w.read.Forget(func(name string) bool { return !there[name] })
+	shown := view.View{At: time.Now(), Refused: w.refusals()}
+	for _, h := range heads {
+		o, err := w.read.Observe(ctx, h, w.tracker.Of(h.Job, time.Now()), nodes)
+		if err != nil {
+			return err
+		}
+		o.Filling = w.fills(h.Job, o.Letters, o.At)
+		epochs, err := w.read.Epochs(ctx, h, progress.MaxEpochs)
+		if err != nil {
+			// A chain that is read while it is collected: the list of before is as true as it was.
+			epochs = w.board.Epochs(h.Job)
+		}
+		shown.Jobs = append(shown.Jobs, view.Job{Detail: progress.DetailOf(o), Epochs: epochs, Plan: o.Plan})
+	}
+	w.board.Show(shown)
+	return w.records.Keep(ctx, shown.Jobs, w.tracker.Of)
+}
+
+// take takes the newest reports in. One that was refused is counted once, however often it is found.
+func (w *watcher) take(ctx context.Context) error {
+	batches, bad, err := w.read.Reports(ctx)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	refused := map[progress.Verdict]uint64{progress.Invalid: uint64(bad)}
+	for _, b := range batches {
+		for _, e := range b.Reports {
+			if v := w.tracker.Take(b.Node, e, now); v.Refused() {
+				refused[v]++
+			}
+		}
+	}
+	w.refused = refused
+	return nil
+}
+
+func (w *watcher) refusals() map[progress.Verdict]uint64 { return w.refused }
+
+// fills counts the dead letters that came within the last minute.
+func (w *watcher) fills(name string, letters map[string]uint64, at time.Time) map[string]uint64 {
+	out := make(map[string]uint64)
+	for sink, n := range letters {
+		k := filled{name, sink}
+		f := w.filling[k]
+		if f == nil {
+			// What was there before the first look did not come now.
+			w.filling[k] = &fill{last: n}
+			continue
+		}
+		if n > f.last {
+			f.came = append(f.came, arrival{at, n - f.last})
+		}
+		f.last = n
+		f.came = slices.DeleteFunc(f.came, func(a arrival) bool { return at.Sub(a.at) > fillSpan })
+		for _, a := range f.came {
+			out[sink] += a.n
+		}
+	}
+	return out
+}
+
+// follow hands what the leader tells on to those who listen.
+func follow(ctx context.Context, conn *bus.Conn, board *view.Board) error {
+	w := conn.WatchEvents(ctx, "*", time.Now())
+	defer w.Close()
+	var revision uint64
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case u, ok := <-w.Updates():
+			if !ok {
+				return context.Cause(ctx)
+			}
+			if u.Kind != bus.Put || u.Entry.Revision <= revision {
+				continue // after a lost connection they come again
+			}
+			revision = u.Entry.Revision
+			var n job.Notice
+			if json.Unmarshal(u.Entry.Value, &n) == nil {
+				board.Tell(n)
+			}
+		}
+	}
+}
