@@ -25,7 +25,7 @@ func apiCodes() []Entry {
 		{
 			Code: APIMethod, Name: "API_READS_ONLY", Class: Permanent, Exit: ExitRequest,
 			Title:  "the interface only reads",
-			Remedy: "Use GET; jobs are changed with `weir job`.",
+			Remedy: "Use GET. Jobs are changed on the command line; `weir job list` shows them.",
 		},
 		{
 			Code: APIBusy, Name: "API_BUSY", Class: Transient, Exit: ExitEnvironment,

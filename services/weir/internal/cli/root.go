@@ -83,7 +83,7 @@ func newRoot(s *settings) *cobra.Command {
 	root.AddCommand(
 		upCommand(s), serveCommand(s), quickstartCommand(s),
 		initCommand(s), validateCommand(s), explainCommand(s), doctorCommand(s), discoverCommand(s), schemaCommand(s), jobCommand(s), statusCommand(s),
-		epochsCommand(s), savepointsCommand(s), dlqCommand(s), tailCommand(s), busCommand(s), versionCommand(s),
+		topCommand(s), epochsCommand(s), savepointsCommand(s), dlqCommand(s), tailCommand(s), busCommand(s), versionCommand(s),
 	)
 	root.AddCommand(supportCommand(s))
 	completeRest(root)

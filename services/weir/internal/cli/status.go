@@ -10,6 +10,7 @@ import (
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/pkg/progress"
 	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/services/weir/internal/control"
 )
@@ -17,6 +18,7 @@ import (
 func statusCommand(s *settings) *cobra.Command {
 	var waitFor string
 	var timeout time.Duration
+	var watch bool
 	c := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "How far a job is, each number with its accuracy, and what keeps it from moving",
@@ -28,6 +30,9 @@ func statusCommand(s *settings) *cobra.Command {
 
 		ValidArgsFunction: s.jobNames,
 		RunE: s.with(func(ctx context.Context, c session, args []string) error {
+			if watch {
+				return s.watchStatus(ctx, c, args)
+			}
 			if len(args) == 0 {
 				if waitFor != "" {
 					return fault.New(fault.CLIUsage, "--wait-for", "needs the name of a job", "command", "weir status")
@@ -41,17 +46,47 @@ func statusCommand(s *settings) *cobra.Command {
 					return err
 				}
 			}
-			st, err := c.Status(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return s.out().show("Status", st, func(w io.Writer) { showStatus(w, st) })
+			return s.showOne(ctx, c, args[0])
 		}),
 	}
 	c.Flags().StringVar(&waitFor, "wait-for", "", "running, caught-up or finished")
+	c.Flags().BoolVar(&watch, "watch", false, "show it again each second, until interrupted")
+	c.MarkFlagsMutuallyExclusive("watch", "wait-for")
 	c.Flags().DurationVar(&timeout, "timeout", 60*time.Second, "longest wait")
 	completeFlag(c, "wait-for", "running", "caught-up", "finished")
 	return c
+}
+
+func (s *settings) showOne(ctx context.Context, c session, name string) error {
+	st, err := c.Status(ctx, name)
+	if err != nil {
+		return err
+	}
+	return s.out().show("Status", st, func(w io.Writer) { showStatus(w, st) })
+}
+
+// watchStatus shows one job or all of them again and again: one answer behind the other, for people and programs alike. What
+// draws over itself is weir top.
+func (s *settings) watchStatus(ctx context.Context, c session, names []string) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		show := s.showAll
+		if len(names) > 0 {
+			show = func(ctx context.Context, c session) error { return s.showOne(ctx, c, names[0]) }
+		}
+		if err := show(ctx, c); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+		if !s.json {
+			fmt.Fprintln(s.std.Out)
+		}
+	}
 }
 
 func (s *settings) showAll(ctx context.Context, c session) error {
@@ -93,7 +128,7 @@ func waitUntil(ctx context.Context, c session, name, what string) error {
 			}
 			return false, nil
 		})
-		return err
+		return c.Explained(ctx, name, err)
 	}
 	switch what {
 	case "running":
@@ -112,21 +147,8 @@ func showStatus(w io.Writer, st control.Status) {
 	if st.Guarantee.Why != "" {
 		fmt.Fprintf(w, "guarantee: %s for now: %s\n", st.Guarantee.Effective, st.Guarantee.Why)
 	}
-	for _, src := range st.Sources {
-		fmt.Fprintf(w, "source %s (%s)  %s\n", src.Name, src.Type, src.Lifecycle)
-		for _, r := range src.Readers {
-			row(w, "  "+r.Subtask, "rows "+exact(r.Rows), "at "+exact(r.Consumed), "head "+headText(r.Head), "log kept "+bytesText(r.RetainedBytes), ageText(r.Age))
-		}
-		for _, t := range src.Tables {
-			row(w, "    "+t.Name, string(t.Lifecycle), "rows "+exact(t.Rows), t.Note)
-		}
-		if src.Enumerator != nil {
-			for _, t := range src.Enumerator.Tables {
-				if t.Note != "" {
-					row(w, "    "+t.Name, t.Note)
-				}
-			}
-		}
+	for i := range st.Sources {
+		showSource(w, &st.Sources[i])
 	}
 	for _, k := range st.Sinks {
 		fmt.Fprintf(w, "sink %s (%s, %s)%s\n", k.Name, k.Type, k.Mode, deadText(k.Dead, st.Job))
@@ -134,6 +156,56 @@ func showStatus(w io.Writer, st control.Status) {
 	for _, line := range st.Why {
 		fmt.Fprintln(w, "why: "+line)
 	}
+	for _, f := range st.Findings {
+		if f.Note {
+			fmt.Fprintln(w, "note: "+f.Text)
+		}
+	}
+}
+
+func showSource(w io.Writer, src *control.Source) {
+	fmt.Fprintf(w, "source %s (%s)  %s%s\n", src.Name, src.Type, lifecycleText(src), healthText(src))
+	if r := src.Recovery; r.Epoch > 0 {
+		fmt.Fprintf(w, "  restored from epoch %d: %s\n", r.Epoch, r.State)
+	}
+	if e := src.Enumerator; e != nil && e.Assignment != report.NotApplicable {
+		row(w, "  splits", "read "+exact(e.Completed), "at readers "+exact(e.Running), "prepared "+exact(e.PreparedUnsent),
+			"tables not cut "+exact(e.TablesNotChunked), "total "+exact(src.Summary.Total))
+	}
+	for _, r := range src.Readers {
+		row(w, "  "+r.Subtask, "rows "+exact(r.Rows), "at "+exact(r.Consumed), "committed "+exact(r.Completed), "head "+headText(r.Head),
+			"behind "+behindText(r.Behind), "log kept "+bytesText(r.RetainedBytes), ageText(r.Age))
+	}
+	for _, t := range src.Tables {
+		row(w, "    "+t.Name, string(t.Lifecycle), "rows "+exact(t.Rows), t.Note)
+	}
+}
+
+func lifecycleText(src *control.Source) string {
+	if src.Mixed {
+		return "its readers differ"
+	}
+	return string(src.Lifecycle)
+}
+
+// healthText is empty while there is nothing to say.
+func healthText(src *control.Source) string {
+	h := src.Health
+	switch {
+	case h.State == "" || h.State == report.HealthUnknown || h.State == report.Healthy && h.Reason == "":
+		return ""
+	case h.State == report.Healthy:
+		return "  (" + h.Reason + ")"
+	}
+	return "  " + string(h.State) + ": " + h.Reason
+}
+
+func behindText(b progress.Behind) string {
+	text := exact(b.Value)
+	if _, ok := b.Value.Get(); ok {
+		text += " " + string(b.Unit)
+	}
+	return text
 }
 
 func deadText(n uint64, job string) string {

@@ -3,9 +3,11 @@ package control
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/position"
@@ -16,6 +18,28 @@ import (
 // the call is in an epoch that every sink has committed. The first observation may have been under way before the call;
 // the second cannot have been. A job at rest that can never catch up is an error.
 func (c *Client) CaughtUp(ctx context.Context, name string) error {
+	return c.Explained(ctx, name, c.caughtUp(ctx, name))
+}
+
+// explainTime is how long an explanation of a wait that ran out may take.
+const explainTime = 3 * time.Second
+
+// Explained adds to the error of a wait that ran out what keeps the job from moving.
+func (c *Client) Explained(ctx context.Context, name string, err error) error {
+	if fault.CodeOf(err) != fault.CLIWaitTimeout {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), explainTime)
+	defer cancel()
+	s, readErr := c.Status(ctx, name)
+	if readErr != nil || len(s.Why) == 0 {
+		return err
+	}
+	why := fault.Of(err).Why + "; " + strings.Join(s.Why, "; ")
+	return fault.Wrap(err, fault.CLIWaitTimeout, name, why, "job", name)
+}
+
+func (c *Client) caughtUp(ctx context.Context, name string) error {
 	// The sources of an idle job are looked at rarely, unless an epoch passes.
 	if h, err := c.Head(ctx, name); err == nil && h.Phase.Active() {
 		if err := c.epoch(ctx, name); err != nil {
