@@ -20,7 +20,7 @@ partial="$(mktemp -d "$folder.XXXXXX")"
 trap 'rm -rf "$partial"' EXIT
 
 # Users of NATS, with the rights that compose/nats.conf gives them.
-for user in coordinator cdc_mysql cdc_postgres sink; do
+for user in coordinator cdc_mysql cdc_postgres sink progress; do
     word="$(password)"
     printf '%s_PASSWORD=%s\n' "${user^^}" "$word" >>"$partial/nats.env"
     secret "nats_$user" "nats://$user:$word@nats:4222"

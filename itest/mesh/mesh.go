@@ -21,6 +21,7 @@ const (
 	CDCPostgres Role = "cdc-postgres"
 	CDCMySQL    Role = "cdc-mysql"
 	Sink        Role = "sink"
+	Progress    Role = "progress"
 )
 
 // program is the import path of a role's own binary.
