@@ -2,6 +2,7 @@ package iceberg
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/rows"
@@ -32,6 +34,9 @@ type scene struct {
 	last  epoch.Ref
 	store *store
 	warns *warnings
+	quiet bool // warnings are expected
+	// restart is start for a target that fails.
+	restart func()
 }
 
 // warnings are what maintenance could not do; it must say nothing.
@@ -167,7 +172,7 @@ func (s *scene) commit(t *testing.T, c sink.Commit) {
 		t.Fatalf("commit of epoch %s: %+v, %v", c.Ref.Epoch, r, err)
 	}
 	s.last = c.Ref
-	if len(s.warns.all) > 0 {
+	if len(s.warns.all) > 0 && !s.quiet {
 		t.Fatalf("after epoch %s: %q", c.Ref.Epoch, s.warns.all)
 	}
 }
@@ -175,6 +180,47 @@ func (s *scene) commit(t *testing.T, c sink.Commit) {
 func (s *scene) epoch(t *testing.T, batches ...rows.Batch) {
 	t.Helper()
 	s.commit(t, s.stage(t, batches...))
+}
+
+// retry is an epoch on a target that fails at times: an attempt that fails to stage is followed by another, and a commit is repeated.
+func (s *scene) retry(t *testing.T, batches ...rows.Batch) {
+	t.Helper()
+	for {
+		s.w.(sink.Numbered).Number(s.last.Epoch + 1)
+		for _, b := range batches {
+			if err := s.w.Write(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pieces, err := s.w.Stage(t.Context(), s.last.Epoch+1)
+		if err == nil {
+			s.repeat(t, pieces)
+			return
+		}
+		if !errors.Is(err, fault.Transient) {
+			t.Fatal(err)
+		}
+		s.restart()
+	}
+}
+
+func (s *scene) repeat(t *testing.T, pieces []sink.Piece) {
+	t.Helper()
+	e := s.last.Epoch + 1
+	c := sink.Commit{Ref: epoch.Ref{Epoch: e, Digest: "d" + e.String()}, Prev: s.last}
+	for _, p := range pieces {
+		c.Staged = append(c.Staged, epoch.Staged{Epoch: e, Subtask: plan.SubtaskID{Vertex: "lake"}, Data: p.Data, Objects: p.Objects, Rows: p.Rows})
+	}
+	for {
+		_, err := s.c.Commit(t.Context(), c)
+		if err == nil {
+			s.last = c.Ref
+			return
+		}
+		if !errors.Is(err, fault.Transient) {
+			t.Fatal(err)
+		}
+	}
 }
 
 // state is a table as the catalog has it.
