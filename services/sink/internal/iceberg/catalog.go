@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -59,13 +60,11 @@ func openCatalog(address, session, where string) (*catalog, error) {
 	if err != nil || !strings.HasPrefix(address, "postgres") {
 		return nil, fault.New(fault.SinkBadURL, where+".catalog", "the address begins with neither sqlite:// nor postgres://, or cannot be read", "where", where+".catalog")
 	}
-	for k, v := range map[string]string{
+	maps.Copy(cfg.RuntimeParams, map[string]string{
 		"application_name": session, "lock_timeout": "2s", "statement_timeout": "30s", "TimeZone": "UTC",
 		// A process that is frozen in the middle of a commit keeps the ledger's row no longer than this.
 		"idle_in_transaction_session_timeout": "5s",
-	} {
-		cfg.RuntimeParams[k] = v
-	}
+	})
 	db := stdlib.OpenDB(*cfg)
 	db.SetMaxOpenConns(2)
 	return &catalog{db: db, postgres: true}, nil

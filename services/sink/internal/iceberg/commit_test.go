@@ -240,7 +240,7 @@ func (t *lossyTx) Commit() error {
 	switch {
 	case t.l.refuse > 0:
 		t.l.refuse--
-		return errors.Join(errors.New("connection reset"), t.Tx.Rollback())
+		return errors.Join(errors.New("connection reset"), t.Rollback())
 	case t.l.lose > 0:
 		t.l.lose--
 		return errors.Join(t.Tx.Commit(), errors.New("connection reset"))

@@ -120,7 +120,7 @@ func (l ledger) history(ctx context.Context, db *sql.DB) (core.Ledger, error) {
 	if err != nil {
 		return out, err
 	}
-	defer found.Close()
+	defer func() { _ = found.Close() }() // Err below is what counts
 	for found.Next() {
 		var e core.Entry
 		var n [4]int64

@@ -55,21 +55,22 @@ func newUpkeep() upkeep {
 func (c *committer) maintain(ctx context.Context, changed []*state, own bool) {
 	for _, s := range changed {
 		if err := c.rewrite(ctx, s); err != nil && !errors.Is(err, errMoved) {
-			c.warn(ctx, s, "table not compacted", err)
+			c.warn(ctx, s, "compaction", err)
 		}
 		if !own || c.upkeep.swept[s.pointer] || ctx.Err() != nil {
 			continue
 		}
 		c.upkeep.swept[s.pointer] = true
 		if err := c.sweep(ctx, c.states[s.pointer]); err != nil {
-			c.warn(ctx, s, "orphan files not removed", err)
+			c.warn(ctx, s, "orphans", err)
 		}
 	}
 }
 
-func (c *committer) warn(ctx context.Context, s *state, what string, err error) {
+func (c *committer) warn(ctx context.Context, s *state, task string, err error) {
 	if ctx.Err() == nil {
-		c.cfg.Logger.WarnContext(ctx, what, slog.String("table", s.name), slog.String("error", fault.Scrub(err.Error())))
+		c.cfg.Logger.WarnContext(ctx, "table not maintained",
+			slog.String("table", s.name), slog.String("task", task), slog.String("error", fault.Scrub(err.Error())))
 	}
 }
 
@@ -255,7 +256,7 @@ func (c *committer) forget(ctx context.Context, before, after *state) {
 			continue
 		}
 		if err := c.fs.Remove(e.MetadataFile); err != nil && !gone(err) {
-			c.warn(ctx, after, "metadata file not removed", err)
+			c.warn(ctx, after, "old metadata", err)
 		}
 	}
 }

@@ -226,7 +226,7 @@ func (s *scene) repeat(t *testing.T, pieces []sink.Piece) {
 // state is a table as the catalog has it.
 func (s *scene) state(t *testing.T, r role) *state {
 	t.Helper()
-	st, err := s.reader.tables.load(t.Context(), r, "shop.goods", nil)
+	st, err := s.tables.load(t.Context(), r, "shop.goods", nil)
 	if err != nil || st.at == "" {
 		t.Fatalf("load %s: %v", r, err)
 	}
@@ -246,7 +246,7 @@ func (s *scene) alter(t *testing.T, r role, props iceberg.Properties) {
 		t.Fatal(err)
 	}
 	ch := change{moves: []move{{st.pointer, st.at, b.at}}, allow: allowAll}
-	if _, err := s.reader.tables.catalog.apply(t.Context(), s.c.ledger, ch); err != nil {
+	if _, err := s.tables.catalog.apply(t.Context(), s.c.ledger, ch); err != nil {
 		t.Fatal(err)
 	}
 }

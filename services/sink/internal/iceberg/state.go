@@ -220,7 +220,7 @@ func (p *place) owned(s *state, id rows.TableID) error {
 	where := p.where + ", table " + string(id)
 	switch {
 	case props[propOwner] == "":
-		return fault.New(fault.SinkNotEmpty, where, fmt.Sprintf("table %s.%s is in the catalog and no sink of Weir made it", s.namespace, s.name), "table", s.name)
+		return fault.New(fault.SinkNameClash, where, fmt.Sprintf("table %s.%s is in the catalog and no sink of Weir made it", s.namespace, s.name), "table", s.name)
 	case props[propOwner] != p.owner():
 		return fault.New(fault.SinkNameClash, where, fmt.Sprintf("table %s.%s belongs to sink %s", s.namespace, s.name, props[propOwner]), "table", s.name)
 	case props[propSource] != string(id) || props[propRole] != string(s.role):
