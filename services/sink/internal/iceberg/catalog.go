@@ -80,10 +80,10 @@ func (c *catalog) create(ctx context.Context) error {
 			iceberg_type VARCHAR(5), PRIMARY KEY (catalog_name, table_namespace, table_name))`,
 		`CREATE TABLE IF NOT EXISTS iceberg_namespace_properties (catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL,
 			property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000), PRIMARY KEY (catalog_name, namespace, property_key))`,
-		`CREATE TABLE IF NOT EXISTS weir_ledger (job VARCHAR(64) NOT NULL, sink VARCHAR(64) NOT NULL, life TEXT NOT NULL,
+		`CREATE TABLE IF NOT EXISTS weir_iceberg_ledger (job VARCHAR(64) NOT NULL, sink VARCHAR(64) NOT NULL, life TEXT NOT NULL,
 			fence BIGINT NOT NULL, epoch BIGINT NOT NULL, digest TEXT NOT NULL, positions TEXT NOT NULL, updated TEXT NOT NULL,
 			PRIMARY KEY (job, sink))`,
-		`CREATE TABLE IF NOT EXISTS weir_ledger_log (job VARCHAR(64) NOT NULL, sink VARCHAR(64) NOT NULL, epoch BIGINT NOT NULL,
+		`CREATE TABLE IF NOT EXISTS weir_iceberg_ledger_log (job VARCHAR(64) NOT NULL, sink VARCHAR(64) NOT NULL, epoch BIGINT NOT NULL,
 			digest TEXT NOT NULL, prev_epoch BIGINT NOT NULL, prev_digest TEXT NOT NULL, fence BIGINT NOT NULL, row_count BIGINT NOT NULL,
 			at TEXT NOT NULL, PRIMARY KEY (job, sink, epoch))`,
 	} {

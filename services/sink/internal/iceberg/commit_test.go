@@ -179,6 +179,32 @@ func TestForeignCommit(t *testing.T) {
 	}
 }
 
+// A truncate empties the current table and is an image of the changelog, with what came before it in the epoch.
+func TestTruncate(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, specOf(tempDir(t), spec.Upsert, func(i *spec.IcebergSink) {
+		both(i)
+		i.Allow, i.Partition = []spec.Allowance{spec.AllowTruncate}, []string{"month", "bucket(3)"}
+	}))
+	goods := schemaOf(t, 1, text("name", 2))
+	s.epoch(t, s.batch(t, goods, image{rows.OpInsert, 1, "a"}))
+	before := s.batch(t, goods, image{rows.OpInsert, 2, "b"})
+	b := rows.NewBuilder(goods)
+	s.seq++
+	b.Truncate(rows.Meta{Op: rows.OpTruncate, Seq: s.seq})
+	truncate, err := b.Flush()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.epoch(t, before, *truncate, s.batch(t, goods, image{rows.OpInsert, 3, "c"}))
+	if got := cells(s.rows(t, current, "shop.goods")); got != "3=c" {
+		t.Errorf("the rows are %s", got)
+	}
+	if got := cells(s.rows(t, changelog, "shop.goods")); got != "insert 1=a, insert 2=b, truncate NULL=NULL, insert 3=c" {
+		t.Errorf("the changelog is %s", got)
+	}
+}
+
 // A reply that is lost on the way is looked up: the epoch is there, and is not repeated.
 func TestLostReply(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,7 @@ type committer struct {
 	states  map[pointer]*state
 	upkeep  upkeep
 	changed []*state // by the newest commit
+	apart   bool     // no source of the job captures the catalog
 }
 
 // Claim takes the ledger row for this attempt.
@@ -70,7 +71,7 @@ func (c *committer) refusal(v core.Verdict, found core.Row, commit sink.Commit) 
 	case core.Fenced:
 		return fault.New(fault.SinkFenced, c.where, fmt.Sprintf("the ledger has fence %s, this attempt %s", found.Fence, c.cfg.Fence))
 	case core.Foreign:
-		return fault.New(fault.JobLedgerForeign, c.where, fmt.Sprintf("weir_ledger in the catalog has life %s, this job %s", found.Life, c.cfg.Life),
+		return fault.New(fault.JobLedgerForeign, c.where, fmt.Sprintf("weir_iceberg_ledger in the catalog has life %s, this job %s", found.Life, c.cfg.Life),
 			"job", c.cfg.Job)
 	case core.Diverged:
 	}
@@ -94,6 +95,12 @@ func (c *committer) Commit(ctx context.Context, commit sink.Commit) (sink.Result
 	v := core.Decide(found, c.cfg.Life, c.cfg.Fence, commit.Ref, commit.Prev)
 	if err := c.refusal(v, found, commit); err != nil || v == core.Done {
 		return sink.Result{}, err
+	}
+	if !c.apart {
+		if err := c.checkLoop(ctx); err != nil {
+			return sink.Result{}, c.translate(err)
+		}
+		c.apart = true
 	}
 	pieces := make([]*piece, len(commit.Staged))
 	var n uint64

@@ -197,6 +197,29 @@ func TestStagedBeforeTheChange(t *testing.T) {
 	}
 }
 
+// A version whose columns are those of an earlier one is still a change of the table, which has gone on in between.
+func TestThereAndBack(t *testing.T) {
+	t.Parallel()
+	sp := specOf(tempDir(t), spec.Upsert, nil)
+	sp.SchemaChange = spec.Evolve
+	s := newScene(t, sp)
+	s.quiet = true
+	for i, columns := range [][]rows.Column{{text("name", 2)}, {text("name", 2)}, {text("name", 2), text("note", 3)}, {text("name", 2)}} {
+		s.epoch(t, s.batch(t, schemaOf(t, uint32(i+1), columns...), image{rows.OpInsert, int64(i), "x"}))
+		var names []string
+		for _, f := range s.state(t, current).meta.CurrentSchema().Fields() {
+			names = append(names, f.Name)
+		}
+		want := []string{"id"}
+		for _, c := range columns {
+			want = append(want, c.Name)
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("after version %d the columns are %v, want %v", i+1, names, want)
+		}
+	}
+}
+
 // Every logical type goes into a file and comes back.
 func TestTypes(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ type querier interface {
 // read returns the row; the zero Row when there is none. With lock it waits for whoever holds the row; transactions of SQLite
 // are alone anyway.
 func (l ledger) read(ctx context.Context, q querier, lock bool) (core.Row, error) {
-	query := `SELECT life, fence, epoch, digest FROM weir_ledger WHERE job = $1 AND sink = $2`
+	query := `SELECT life, fence, epoch, digest FROM weir_iceberg_ledger WHERE job = $1 AND sink = $2`
 	if lock {
 		query += ` FOR UPDATE`
 	}
@@ -52,10 +52,10 @@ func now() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
 // take writes the claim of an attempt: a new row, or the fence of the one there.
 func (l ledger) take(ctx context.Context, q querier, life string, own fence.Token) error {
-	_, err := q.ExecContext(ctx, `INSERT INTO weir_ledger (job, sink, life, fence, epoch, digest, positions, updated)
+	_, err := q.ExecContext(ctx, `INSERT INTO weir_iceberg_ledger (job, sink, life, fence, epoch, digest, positions, updated)
 		VALUES ($1, $2, $3, $4, 0, '', '{}', $5)
 		ON CONFLICT (job, sink) DO UPDATE SET fence = excluded.fence, updated = excluded.updated
-		WHERE weir_ledger.life = excluded.life AND weir_ledger.fence <= excluded.fence`,
+		WHERE weir_iceberg_ledger.life = excluded.life AND weir_iceberg_ledger.fence <= excluded.fence`,
 		l.job, l.sink, life, int64(own), now())
 	return err
 }
@@ -74,11 +74,11 @@ func (l ledger) advance(ctx context.Context, q querier, e entry) error {
 	if err != nil {
 		return fmt.Errorf("encode positions: %w", err)
 	}
-	if _, err := q.ExecContext(ctx, `UPDATE weir_ledger SET epoch = $3, digest = $4, positions = $5, updated = $6 WHERE job = $1 AND sink = $2`,
+	if _, err := q.ExecContext(ctx, `UPDATE weir_iceberg_ledger SET epoch = $3, digest = $4, positions = $5, updated = $6 WHERE job = $1 AND sink = $2`,
 		l.job, l.sink, int64(e.ref.Epoch), e.ref.Digest, string(positions), now()); err != nil {
 		return err
 	}
-	if _, err := q.ExecContext(ctx, `INSERT INTO weir_ledger_log (job, sink, epoch, digest, prev_epoch, prev_digest, fence, row_count, at)
+	if _, err := q.ExecContext(ctx, `INSERT INTO weir_iceberg_ledger_log (job, sink, epoch, digest, prev_epoch, prev_digest, fence, row_count, at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, l.job, l.sink, int64(e.ref.Epoch), e.ref.Digest, int64(e.prev.Epoch), e.prev.Digest,
 		int64(e.fence), int64(e.rows), now()); err != nil {
 		return err
@@ -86,8 +86,8 @@ func (l ledger) advance(ctx context.Context, q querier, e entry) error {
 	if e.ref.Epoch%logSlack != 0 {
 		return nil
 	}
-	_, err = q.ExecContext(ctx, `DELETE FROM weir_ledger_log WHERE job = $1 AND sink = $2 AND epoch <
-		(SELECT min(epoch) FROM (SELECT epoch FROM weir_ledger_log WHERE job = $1 AND sink = $2 ORDER BY epoch DESC LIMIT $3) newest)`,
+	_, err = q.ExecContext(ctx, `DELETE FROM weir_iceberg_ledger_log WHERE job = $1 AND sink = $2 AND epoch <
+		(SELECT min(epoch) FROM (SELECT epoch FROM weir_iceberg_ledger_log WHERE job = $1 AND sink = $2 ORDER BY epoch DESC LIMIT $3) newest)`,
 		l.job, l.sink, int64(logKept))
 	return err
 }
@@ -109,13 +109,13 @@ func (l ledger) history(ctx context.Context, db *sql.DB) (core.Ledger, error) {
 	}
 	out.Life, out.Fence, out.Ref = row.Life, row.Fence, row.Ref
 	var positions string
-	if err := tx.QueryRowContext(ctx, `SELECT positions FROM weir_ledger WHERE job = $1 AND sink = $2`, l.job, l.sink).Scan(&positions); err != nil {
+	if err := tx.QueryRowContext(ctx, `SELECT positions FROM weir_iceberg_ledger WHERE job = $1 AND sink = $2`, l.job, l.sink).Scan(&positions); err != nil {
 		return out, err
 	}
 	if err := json.Unmarshal([]byte(positions), &out.Positions); err != nil {
 		return out, fmt.Errorf("positions of the ledger row: %w", err)
 	}
-	found, err := tx.QueryContext(ctx, `SELECT epoch, digest, prev_epoch, prev_digest, fence, row_count, at FROM weir_ledger_log
+	found, err := tx.QueryContext(ctx, `SELECT epoch, digest, prev_epoch, prev_digest, fence, row_count, at FROM weir_iceberg_ledger_log
 		WHERE job = $1 AND sink = $2 ORDER BY epoch`, l.job, l.sink)
 	if err != nil {
 		return out, err

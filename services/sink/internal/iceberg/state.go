@@ -29,11 +29,18 @@ type state struct {
 	meta table.Metadata
 }
 
+// version is one schema version of a source table. Its content may be that of an earlier one, which the table has since left.
+type version struct {
+	table  rows.TableID
+	number uint32
+	hash   rows.Fingerprint
+}
+
 // tables finds the sink's tables. It is owned by one goroutine.
 type tables struct {
 	p       *place
 	catalog *catalog
-	found   map[string]map[role]*layout // by source table and fingerprint
+	found   map[version]map[role]*layout
 }
 
 func openTables(p *place) (*tables, error) {
@@ -42,7 +49,7 @@ func openTables(p *place) (*tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tables{p: p, catalog: c, found: make(map[string]map[role]*layout)}, nil
+	return &tables{p: p, catalog: c, found: make(map[version]map[role]*layout)}, nil
 }
 
 func (t *tables) close() error { return t.catalog.close() }
@@ -77,7 +84,7 @@ func (t *tables) load(ctx context.Context, r role, id rows.TableID, had *state) 
 // layouts are how rows of a schema version go into files, for each of the sink's tables; nil while one of them is not there or has
 // to change first, which only the committer may do.
 func (t *tables) layouts(ctx context.Context, s *rows.Schema) (map[role]*layout, error) {
-	key := string(s.Table()) + " " + s.Fingerprint().String()
+	key := version{s.Table(), s.Version(), s.Fingerprint()}
 	if l := t.found[key]; l != nil {
 		return l, nil
 	}
