@@ -32,8 +32,8 @@ func (f Finding) String() string {
 
 // Chain checks a stretch of manifests, oldest first, without a gap between them: each names the digest of the one
 // before it, life stays, fence and term and epoch never go back, each sink's prev is the last manifest that staged for
-// it, and the tallies of a fence add up. The first may be the first of a life (its Prev is zero) or the oldest that is
-// kept. It returns every place that does not hold.
+// it, and the tallies of a fence add up. The first may be the first of a life (its Prev is zero), one that was begun from
+// ledgers, or the oldest that is kept. It returns every place that does not hold.
 func Chain(links []Link) []Finding {
 	var found []Finding
 	for i, l := range links {
@@ -60,7 +60,7 @@ func alone(l Link) []Finding {
 		}
 	}
 	for _, s := range slices.Sorted(maps.Keys(m.Sinks)) {
-		if p := m.Sinks[s].Prev; m.Prev.IsZero() && !p.IsZero() {
+		if p := m.Sinks[s].Prev; m.Prev.IsZero() && !p.IsZero() && m.Kind != Restore {
 			say("sink "+s, "prev is epoch %d before the first", p.Epoch)
 		}
 	}

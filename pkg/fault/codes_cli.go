@@ -17,6 +17,7 @@ const (
 	CLINoLetter     Code = "WEIR-CLI-013" // there is no such dead letter
 	CLIApply        Code = "WEIR-CLI-014" // the spec changes what cannot change within a life
 	CLISavepoint    Code = "WEIR-CLI-015" // the savepoint cannot be taken, let go or restored
+	CLIAdopt        Code = "WEIR-CLI-016" // the job cannot go on from the ledgers of its sinks
 )
 
 func cliCodes() []Entry {
@@ -95,6 +96,11 @@ func cliCodes() []Entry {
 			Code: CLISavepoint, Name: "SAVEPOINT_REFUSED", Class: Permanent, Exit: ExitRequest,
 			Title:  "the savepoint cannot be taken, let go or restored",
 			Remedy: "`weir savepoints list <job>` shows the savepoints, `weir status <job>` the phase.",
+		},
+		{
+			Code: CLIAdopt, Name: "ADOPT_REFUSED", Class: Permanent, Exit: ExitRequest,
+			Title:  "the job cannot go on from the ledgers of its sinks",
+			Remedy: "Bring the newer copy of the bus back, or submit the job under a new name with existing: truncate, which copies everything.",
 		},
 	}
 }

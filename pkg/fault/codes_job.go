@@ -36,12 +36,12 @@ func jobCodes() []Entry {
 		{
 			Code: JobLedgerAhead, Name: "LEDGER_AHEAD", Class: Permanent, Exit: ExitVerify,
 			Title:  "the target has an epoch that the bus does not know",
-			Remedy: "The bus was restored from an older copy, or another mesh writes this target. Bring the newer copy of the bus back, or submit the job under a new name with existing: truncate.",
+			Remedy: "The bus was restored from an older copy, or another mesh writes this target. `weir job adopt <job>` goes on from where the targets are, when all of them are at the same place. Else bring the newer copy of the bus back, or submit the job under a new name with existing: truncate.",
 		},
 		{
 			Code: JobLedgerForeign, Name: "LEDGER_FOREIGN", Class: Permanent, Exit: ExitVerify,
 			Title:  "the target's ledger belongs to another life of the job",
-			Remedy: "Give the job another name or the sink another target.",
+			Remedy: "Give the job another name or the sink another target. When the bus that wrote there is lost for good, `weir job adopt <job>` goes on in its place.",
 		},
 		{
 			Code: JobLedgerDiverged, Name: "LEDGER_DIVERGED", Class: Permanent, Exit: ExitVerify,

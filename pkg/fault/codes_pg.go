@@ -119,7 +119,7 @@ func pgCodes() []Entry {
 		{
 			Code: PGBehind, Name: "PG_BEHIND_CONFIRMED", Class: Permanent, Exit: ExitVerify,
 			Title:  "the saved position is older than what the slot has confirmed",
-			Remedy: "The server no longer sends the changes in between: another reader moved the slot, somebody made it again, or the bus was restored from an older copy. Bring the newer copy back, or have every table copied anew through a new slot: `weir job resnapshot <job>`",
+			Remedy: "The server no longer sends the changes in between: another reader moved the slot, somebody made it again, or the bus was restored from an older copy. Bring the newer copy back; when that is lost, `weir job adopt <job>` goes on from where the targets are. Or have every table copied anew through a new slot: `weir job resnapshot <job>`",
 		},
 		{
 			Code: PGNoIdentity, Name: "PG_NO_REPLICA_IDENTITY", Class: Permanent, Exit: ExitEnvironment,

@@ -92,6 +92,9 @@ func (s *State) newLife(m Moment, old Head) []Effect {
 	if r := s.Intent.Restore; r != nil {
 		h.Handled.Restore = r.Seq
 	}
+	if a := s.Intent.Adopt; a != nil {
+		h.Handled.Adopt = a.Seq
+	}
 	return s.write(m, h, s.notice(NoticeState, m, &h))
 }
 

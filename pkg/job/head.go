@@ -70,6 +70,8 @@ type Head struct {
 	Savepoints []Savepoint `json:"savepoints,omitempty"`
 	// Restored is the last time that the life went on from an older epoch.
 	Restored *Restored `json:"restored,omitempty"`
+	// Adopted is the last time that the job went on from the ledgers of its sinks.
+	Adopted *Adopted `json:"adopted,omitempty"`
 	// Refused is the last order that could not be carried out.
 	Refused *Refusal `json:"refused,omitempty"`
 	// Restarts are the recent recoveries, oldest first, as far as the restart policy looks back.
@@ -172,6 +174,8 @@ type Handled struct {
 	// Savepoint is that of the last order about savepoints, Restore that of the last order to go back.
 	Savepoint uint64 `json:"savepoint,omitempty"`
 	Restore   uint64 `json:"restore,omitempty"`
+	// Adopt is that of the last order to take ledgers over.
+	Adopt uint64 `json:"adopt,omitempty"`
 }
 
 // Release is the hand-over of clean-up to one process.

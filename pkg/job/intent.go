@@ -47,6 +47,8 @@ type Intent struct {
 	Savepoint *SavepointOrder `json:"savepoint,omitempty"`
 	// Restore asks a job at rest to go on from an older epoch, once each time its sequence grows.
 	Restore *RestoreOrder `json:"restore,omitempty"`
+	// Adopt asks a job at rest to go on from the ledgers of its sinks, once each time its sequence grows.
+	Adopt *AdoptOrder `json:"adopt,omitempty"`
 	// DrainTimeout bounds a drain; zero is [DefaultDrainTimeout].
 	DrainTimeout time.Duration `json:"drainTimeout,omitempty"`
 	// Request identifies the person's request; it comes back in the head's reason.

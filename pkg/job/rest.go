@@ -59,6 +59,8 @@ func (s *State) again(m Moment) ([]Effect, bool) {
 		next := s.draft()
 		next.Handled.Resume, next.Restarts = i.Resume, nil
 		return s.attempt(m, next, Reason{Code: "RESUMED", Request: i.Request, Since: m.At}, 0), true
+	case !h.Phase.over() && s.adopts():
+		return s.adoptLedgers(m), true
 	case !h.Phase.over() && s.restores():
 		return s.restore(m), true
 	case !h.Phase.over() && s.ordered():

@@ -76,6 +76,10 @@ func (s *State) run(m Moment) []Effect {
 		h.refuse(OrderRestore, s.Intent.Restore.Seq, "the job is %s; it has to be SUSPENDED or FAILED", h.Phase)
 		changed = true
 	}
+	if s.adopts() {
+		h.refuse(OrderAdopt, s.Intent.Adopt.Seq, "the job is %s; it has to be FAILED or SUSPENDED", h.Phase)
+		changed = true
+	}
 	if s.enterSuspend(m, &h) || s.enterDrain(m, &h) {
 		say = append(say, s.notice(NoticeState, m, &h))
 		changed = true

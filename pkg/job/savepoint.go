@@ -37,7 +37,7 @@ type Saving struct {
 
 // Refusal is an order that was not carried out; it stays until the next one.
 type Refusal struct {
-	// Order is savepoint or restore, Seq its number.
+	// Order is savepoint, restore or adopt, Seq its number.
 	Order string `json:"order"`
 	Seq   uint64 `json:"seq"`
 	Text  string `json:"text"`
@@ -47,6 +47,7 @@ type Refusal struct {
 const (
 	OrderSavepoint = "savepoint"
 	OrderRestore   = "restore"
+	OrderAdopt     = "adopt"
 )
 
 // Savepointed asks for an epoch to be taken and kept under a name.
@@ -93,11 +94,14 @@ func (h *Head) Kept() []epoch.ID {
 // refuse answers an order that cannot be carried out.
 func (h *Head) refuse(order string, seq uint64, format string, args ...any) {
 	h.Refused = &Refusal{Order: order, Seq: seq, Text: fmt.Sprintf(format, args...)}
-	if order == OrderSavepoint {
+	switch order {
+	case OrderSavepoint:
 		h.Handled.Savepoint, h.Saving = seq, nil
-		return
+	case OrderRestore:
+		h.Handled.Restore = seq
+	case OrderAdopt:
+		h.Handled.Adopt = seq
 	}
-	h.Handled.Restore = seq
 }
 
 // saves takes a user's order about savepoints into h, once. A savepoint is taken while the job runs; one is let go at any time.

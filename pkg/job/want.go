@@ -62,6 +62,8 @@ type Start struct {
 	Resnapshot *Resnapshot
 	// Restored is the last order to go on from an older epoch; an enumerator's state tells whether it was done.
 	Restored *Restored
+	// Adopted is the last order to go on from ledgers; it counts for an enumerator that has no state.
+	Adopted *Adopted
 	// Applied is the sequence of the last change of the spec within this life, to be treated alike; zero for none.
 	Applied uint64
 }
@@ -139,7 +141,7 @@ func Want(h *Head, self Self, held Held) []Action {
 	if !held.Started {
 		// Only while STARTING: a process that comes back must not resurrect subtasks in a running attempt.
 		if h.Phase == Starting {
-			start := Start{Fence: h.Fence, Subtasks: mine, Restore: h.Plan.Restore, Resnapshot: h.Resnapshot, Restored: h.Restored}
+			start := Start{Fence: h.Fence, Subtasks: mine, Restore: h.Plan.Restore, Resnapshot: h.Resnapshot, Restored: h.Restored, Adopted: h.Adopted}
 			if h.Applied != nil {
 				start.Applied = h.Applied.Seq
 			}

@@ -186,7 +186,7 @@ func (s *seat) config(ctx context.Context, id plan.SubtaskID, a job.Start, board
 		Resolve: s.resolve, Hold: s.n.mesh.Holds, Logger: s.log, Metrics: s.n.metrics.tasks, Tracer: s.n.cfg.Tracer,
 		Reread: func() { s.n.post(ctx, func() { s.n.reread(ctx) }) },
 	}
-	c.Applied = a.Applied
+	c.Applied, c.Adopted = a.Applied, a.Adopted
 	v, _ := s.held.Plan.Vertex(id.Vertex)
 	switch v.Role {
 	case plan.Enumerator, plan.Reader:

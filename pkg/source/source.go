@@ -42,6 +42,9 @@ type Config struct {
 	Applied uint64
 	// Restored, of an enumerator, is the last order to go on from an older epoch; nil for none. Restore is then of that epoch.
 	Restored *Restored
+	// Adopted, of an enumerator, says where a source goes on whose state is lost, without Restore; with it, the state was made
+	// since and counts. Nil for none.
+	Adopted *Adopted
 	// MaxTransactionRows is the size above which a source transaction may be cut.
 	MaxTransactionRows int
 	// Batch is the target size of one batch, in bytes.
@@ -72,6 +75,15 @@ type Again struct {
 	Seq uint64
 	// Tables are schema.table; none means all. Those that the source does not capture are none of its business.
 	Tables []string
+}
+
+// Adopted is an order to go on from positions that sinks have kept, with nothing else left of the life: what it made upstream is used
+// again, nothing is copied.
+type Adopted struct {
+	// Positions are where the readers were, by index; none for those that had none.
+	Positions map[int]position.Position
+	// Left is another life of the job whose slots and the like are not needed any more; empty for none.
+	Left string
 }
 
 // Restored is an order to go on from an older epoch than the durable one. Upstream may have been told to forget what that epoch

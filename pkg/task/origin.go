@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/pkg/source"
 )
@@ -81,6 +82,14 @@ func (o *origin) config(ctx context.Context) (source.Config, error) {
 	}
 	if s.cfg.Restore == nil {
 		return cfg, nil
+	}
+	if a := s.cfg.Adopted; a != nil && s.vertex.Role == plan.Enumerator {
+		cfg.Adopted = &source.Adopted{Left: a.Left, Positions: make(map[int]position.Position)}
+		for id, at := range a.Positions {
+			if id.Vertex == readers.ID {
+				cfg.Adopted.Positions[id.Index] = at
+			}
+		}
 	}
 	m, err := s.cfg.Records.Manifest(ctx, s.identity.Job, s.cfg.Restore.Ref)
 	if err != nil {

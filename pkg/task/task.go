@@ -40,6 +40,8 @@ type Config struct {
 	Resnapshot *job.Resnapshot
 	// Restored is the last order to go on from an older epoch. Optional.
 	Restored *job.Restored
+	// Adopted is the last order to go on from ledgers. Optional.
+	Adopted *job.Adopted
 	// Applied is the sequence of the last change of the spec within the life; zero for none.
 	Applied uint64
 	// Source opens enumerators and readers, Sink writers and committers; only the one of the subtask's role is used.

@@ -47,6 +47,9 @@ func (s *setup) run(ctx context.Context) error {
 	if len(s.cfg.Restore) > 0 {
 		return s.restore(ctx)
 	}
+	if s.cfg.Adopted != nil {
+		return s.takeOver(ctx)
+	}
 	return s.create(ctx)
 }
 

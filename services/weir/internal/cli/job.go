@@ -17,7 +17,7 @@ func jobCommand(s *settings) *cobra.Command {
 	c := group("job", "Submit, change, list and stop jobs", "jobs")
 	c.AddCommand(
 		submitCommand(s), applyCommand(s), listCommand(s), getCommand(s),
-		cancelCommand(s), drainCommand(s), suspendCommand(s), resumeCommand(s), savepointCommand(s), restoreCommand(s), rewindCommand(s),
+		cancelCommand(s), drainCommand(s), suspendCommand(s), resumeCommand(s), savepointCommand(s), restoreCommand(s), rewindCommand(s), adoptCommand(s),
 		resnapshotCommand(s), deleteCommand(s),
 	)
 	c.AddCommand(eventsCommand(s))

@@ -199,7 +199,7 @@ func commands(p job.Phase) string {
 	case job.Created, job.Starting, job.Running, job.Draining, job.Suspending:
 		return "apply, drain, suspend, savepoint, resnapshot, cancel, delete"
 	case job.Failed, job.Suspended:
-		return "resume, restore, rewind, apply, resnapshot, cancel, delete"
+		return "resume, restore, rewind, adopt, apply, resnapshot, cancel, delete"
 	case job.Finished, job.Cancelled:
 		return "submit, delete"
 	case job.Deleted:

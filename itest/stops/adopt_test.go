@@ -1,0 +1,117 @@
+package stops
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/itest/harness"
+)
+
+// The targets know more than the bus: it is put back to an older copy, then it is lost and the job is submitted to an empty one. Each
+// time the job stops before it has written anything, says what to do, and goes on from where the targets are: nothing is lost and
+// nothing comes twice, in a changelog neither.
+func TestAdopt(t *testing.T) {
+	text := fmt.Sprintf(copySpec, 1, 1)
+	s := begin(t, text)
+	s.CaughtUp(t, name)
+	s.wantRefused(t, "WEIR-CLI-009", "job", "adopt", name)
+	older := filepath.Join(t.TempDir(), "jetstream")
+	s.allDown(t, func() { replace(t, older, s.Store()) })
+	s.exec(t, "INSERT INTO t SELECT i FROM generate_series(100000, 100500) i; UPDATE t SET n = n + 1 WHERE id <= 20")
+	s.CaughtUp(t, name)
+
+	s.allDown(t, func() { replace(t, s.Store(), older) })
+	s.goesOn(t, "WEIR-JOB-002", "WEIR-PG-017") // the slot has been told to forget what only the targets have
+	s.Must(t, "job", "suspend", name)          // what was taken over is whole: it goes on from an epoch of its own
+	s.Must(t, "job", "resume", name)
+	s.exec(t, "UPDATE t SET n = n + 1 WHERE id <= 10")
+	s.CaughtUp(t, name)
+	s.wantSame(t)
+	s.wantSlots(t, 1)
+
+	s.allDown(t, func() {
+		if err := os.RemoveAll(s.Store()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	s.Must(t, "job", "submit", s.File(t, "again.yaml", text))
+	s.goesOn(t, "WEIR-JOB-003")
+	s.exec(t, "DELETE FROM t WHERE id <= 10")
+	s.CaughtUp(t, name)
+	s.wantSame(t)
+	s.wantChanges(t)
+	s.Verify(t, name)
+	s.wantSlots(t, 1)
+	s.wantRefused(t, "WEIR-CLI-009", "job", "adopt", name)
+	s.Must(t, "job", "suspend", name)
+	s.wantRefused(t, "WEIR-CLI-016", "job", "adopt", name)
+	s.Must(t, "job", "cancel", name, "--yes")
+	s.wantSlots(t, 0)
+}
+
+// goesOn waits until the job has stopped with one of the codes, changes something meanwhile, and adopts it.
+func (s *scene) goesOn(t *testing.T, codes ...string) {
+	t.Helper()
+	harness.Await(t, 60*time.Second, "the job to stop", func(context.Context) error {
+		a := s.Ask(t, "status", name, "--json")
+		var st struct {
+			Phase  string
+			Reason struct{ Code, Remedy string }
+		}
+		if a.Exit != 0 {
+			return fmt.Errorf("no status yet: %s", a)
+		}
+		if err := a.Data(&st); err != nil {
+			return err
+		}
+		if st.Phase != "FAILED" {
+			return fmt.Errorf("the job is %s: %s", st.Phase, st.Reason.Code)
+		}
+		if !slices.Contains(codes, st.Reason.Code) || !strings.Contains(st.Reason.Remedy, "`weir job adopt "+name+"`") {
+			t.Fatalf("stopped by %+v, want one of %q", st.Reason, codes)
+		}
+		return nil
+	})
+	s.exec(t, "UPDATE t SET n = n + 1 WHERE id BETWEEN 11 AND 30; INSERT INTO t SELECT max(id) + 1 FROM t")
+	s.Must(t, "job", "adopt", name)
+	s.CaughtUp(t, name)
+	s.wantSame(t)
+	s.wantChanges(t)
+	s.Verify(t, name)
+}
+
+// allDown kills every process, does something to the bus's files, and starts them again.
+func (s *scene) allDown(t *testing.T, do func()) {
+	t.Helper()
+	for _, m := range s.Members {
+		m.Kill()
+	}
+	s.NATS.Kill()
+	do()
+	if err := s.NATS.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range s.Members {
+		if err := m.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// replace makes a folder a copy of another.
+func replace(t *testing.T, dst, src string) {
+	t.Helper()
+	err := os.RemoveAll(dst)
+	if err == nil {
+		err = os.CopyFS(dst, os.DirFS(src))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
