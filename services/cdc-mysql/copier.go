@@ -56,6 +56,7 @@ type copier struct {
 	work    chan cdc.Work
 	tell    chan cdc.TableID // how the table is read, without reading it
 	done    chan *copied
+	spare   halves.Memory
 	cancel  context.CancelFunc
 	ended   sync.WaitGroup
 
@@ -72,6 +73,7 @@ type copied struct {
 
 	plan  *scanPlan
 	data  []byte // rows in text form: per cell its length plus one, 0 for null, and its bytes
+	room  []byte // where data begins; the copier's memory
 	count uint64 // of them
 	later [][][]byte
 	mark  []byte
@@ -91,7 +93,7 @@ func startCopier(o *opened, source *enumeratorState) *copier {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &copier{
 		opened: o, source: source, tables: byID(source.Tables), cancel: cancel, sql: sql{target: o.target},
-		store: o.cfg.Store, segment: int(o.cfg.Segment),
+		spare: halves.NewMemory(), store: o.cfg.Store, segment: int(o.cfg.Segment),
 		work: make(chan cdc.Work, 1), tell: make(chan cdc.TableID, 1), done: make(chan *copied, 1), plans: make(map[cdc.TableID]*scanPlan),
 	}
 	c.ended.Go(func() { c.run(ctx) })
@@ -108,7 +110,7 @@ func (c *copier) run(ctx context.Context) {
 	for {
 		var got *copied
 		var idle <-chan time.Time
-		if c.follower != nil {
+		if c.follower != nil || len(c.spare) > 0 {
 			idle = time.After(followerIdle)
 		}
 		select {
@@ -116,6 +118,7 @@ func (c *copier) run(ctx context.Context) {
 			return
 		case <-idle:
 			c.drop()
+			c.spare.Forget()
 			continue
 		case w := <-c.work:
 			got = c.take(ctx, w)
@@ -136,6 +139,12 @@ func (c *copier) send(ctx context.Context, got *copied) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// recycle takes back the memory of a chunk, all of whose rows have left. It may be called from the reader's loop.
+func (c *copier) recycle(got *copied) {
+	c.spare.Give(got.room)
+	got.data, got.room = nil, nil
 }
 
 // take reads a chunk, from the table or from its spool, of which it hands over every segment itself.
@@ -256,11 +265,11 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 	if err != nil {
 		return nil, err
 	}
-	got, err := c.scan(ctx, &copied{Work: w, plan: plan}, changes)
+	got, err := c.scan(ctx, &copied{Work: w, plan: plan, data: c.spare.Take()}, changes)
 	if err != nil {
 		return nil, err
 	}
-	got.mark = mark
+	got.mark, got.room = mark, got.data
 	now := &catalog.Table{Name: plan.captured.Name}
 	session, err := c.sql.open(ctx)
 	if err != nil {

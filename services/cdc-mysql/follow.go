@@ -94,7 +94,11 @@ func (r *reader) emitChunk(ctx context.Context, out source.Output, c *copied) er
 			return err
 		}
 	}
-	return r.batches.Flush(ctx, out, t.Gathering)
+	if err := r.batches.Flush(ctx, out, t.Gathering); err != nil {
+		return err
+	}
+	r.copier.recycle(c)
+	return nil
 }
 
 // heed does what the enumerator asks of the reader of the log: to stop, and to empty tables that are copied anew.

@@ -16,11 +16,11 @@ func (c *copier) pass(ctx context.Context, got *copied) (next *copied, err error
 		return nil, fault.New(fault.MYKeylessBusy, c.where, fmt.Sprintf("table %s has more than %d MiB and no key to read it by in parts",
 			got.plan.name, int64(c.segment)*halves.SpoolSegments>>20), "table", got.plan.name.String())
 	}
-	got.step = halves.Fill
+	got.step, got.room = halves.Fill, got.data
 	if !c.send(ctx, got) {
 		return nil, ctx.Err()
 	}
-	return &copied{Work: got.Work, plan: got.plan, step: halves.Fill, part: got.part + 1}, nil
+	return &copied{Work: got.Work, plan: got.plan, step: halves.Fill, part: got.part + 1, data: c.spare.Take()}, nil
 }
 
 // spoolForm tells spools apart whose cells would be read otherwise.
@@ -56,7 +56,11 @@ func (r *reader) keep(ctx context.Context, c *copied) error {
 	if c.step == halves.Filled {
 		r.input = true // nothing of it is emitted before an epoch has it
 	}
-	return r.spools.Keep(ctx, p)
+	if err := r.spools.Keep(ctx, p); err != nil {
+		return err
+	}
+	r.copier.recycle(c)
+	return nil
 }
 
 // emitSegment emits a segment of a spool, and the spool is over with the last one.
