@@ -24,7 +24,7 @@ func TestTwoFamiliesInOneShape(t *testing.T) {
 	t.Parallel()
 	o := running(t)
 	put(&o, "db-1", of(copier("16385#8")), 6*time.Second)
-	change(&o, "db-0", func(r *report.Reader) {
+	change(&o, func(r *report.Reader) {
 		r.ActiveSplit, r.LastEvent = report.ExactOf("16385#7"), report.BestEffortOf(now.Add(-1500*time.Millisecond))
 	})
 	put(&o, "db_enum-0", report.Envelope{Enumerator: &report.Enumerator{

@@ -106,7 +106,9 @@ func put(o *progress.Observation, subtask string, e report.Envelope, age time.Du
 	o.Reports[subtask] = progress.Sample{Envelope: e, Node: "n1", Age: age}
 }
 
-func change(o *progress.Observation, subtask string, f func(*report.Reader)) {
+// change changes what the reader of the log of db reports.
+func change(o *progress.Observation, f func(*report.Reader)) {
+	const subtask = "db-0"
 	s := o.Reports[subtask]
 	r := *s.Reader
 	f(&r)

@@ -167,16 +167,15 @@ func (o *Observation) waiting() []Finding {
 	}
 	text := fmt.Sprintf("epoch %d is under way since %s", f.Epoch, o.At.Sub(f.Triggered).Round(time.Second))
 	about := h.Job
-	waits := o.behindBarrier()
-	for i, id := range waits {
-		switch {
-		case i == 0:
-			about = id.String()
-			text += "; it waits for " + o.called(id)
-		case i < namedWaits:
-			text += ", " + o.called(id)
-		case i == namedWaits:
-			text += fmt.Sprintf(" and %d more", len(waits)-namedWaits)
+	if waits := o.behindBarrier(); len(waits) > 0 {
+		about = waits[0].String()
+		var names []string
+		for _, id := range waits[:min(len(waits), namedWaits)] {
+			names = append(names, o.called(id))
+		}
+		text += "; it waits for " + strings.Join(names, ", ")
+		if more := len(waits) - namedWaits; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
 		}
 	}
 	return append(all, Finding{Kind: EpochWaits, About: about, Text: text, Since: f.Triggered})

@@ -27,7 +27,7 @@ func TestWhyNamesWhatDoesNotMove(t *testing.T) {
 	}{
 		"all is well": {func(*progress.Observation) {}, "", "", ""},
 		"idle for an hour": {func(o *progress.Observation) {
-			change(o, "db-0", func(r *report.Reader) { r.LastChange = report.ExactOf(now.Add(-time.Hour)) })
+			change(o, func(r *report.Reader) { r.LastChange = report.ExactOf(now.Add(-time.Hour)) })
 		}, "", "", ""},
 		"busy": {func(o *progress.Observation) { put(o, "db-0", of(at(100, 9000)), 0) }, "", "", ""},
 		"slot lost": {func(o *progress.Observation) {
@@ -76,7 +76,7 @@ func TestWhyNamesWhatDoesNotMove(t *testing.T) {
 		}, progress.LettersFill, "warehouse", "sink warehouse has set 5 rows aside within a minute, 12 dead letters are there"},
 		"stalled": {func(o *progress.Observation) {
 			put(o, "db-0", of(at(100, 900)), 0)
-			change(o, "db-0", func(r *report.Reader) { r.LastChange = report.ExactOf(now.Add(-time.Minute)) })
+			change(o, func(r *report.Reader) { r.LastChange = report.ExactOf(now.Add(-time.Minute)) })
 		}, progress.SourceStalled, "db", "source db: db-0 has been at one position for 1m0s: its source is seen 800 bytes ahead, and nothing behind it waits"},
 		"at rest": {func(o *progress.Observation) {
 			o.Head.Phase, o.Head.Skipped, o.Nodes = job.Finished, 9, []job.NodeLease{}
@@ -115,7 +115,7 @@ func TestARestingPositionIsNotStalled(t *testing.T) {
 	}{
 		"idle": {func(*progress.Observation) {}, report.Healthy},
 		"head unknown": {func(o *progress.Observation) {
-			change(o, "db-0", func(r *report.Reader) { r.Head = report.Value[report.SourceHead]{} })
+			change(o, func(r *report.Reader) { r.Head = report.Value[report.SourceHead]{} })
 		}, report.NoProgress},
 		"other family":      {func(o *progress.Observation) { headAt(o, binlog("b.000042:9")) }, report.NoProgress},
 		"ahead":             {func(o *progress.Observation) { headAt(o, lsn(900)) }, report.Stalled},
@@ -135,7 +135,7 @@ func TestARestingPositionIsNotStalled(t *testing.T) {
 		"report old": {func(o *progress.Observation) { headAt(o, lsn(900)); age(o, time.Minute) }, report.StaleReport},
 		"never moved": {func(o *progress.Observation) {
 			headAt(o, lsn(900))
-			change(o, "db-0", func(r *report.Reader) { r.LastChange = report.Value[time.Time]{} })
+			change(o, func(r *report.Reader) { r.LastChange = report.Value[time.Time]{} })
 		}, report.Healthy},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,13 +155,13 @@ func TestARestingPositionIsNotStalled(t *testing.T) {
 }
 
 func headAt(o *progress.Observation, p position.Position) {
-	change(o, "db-0", func(r *report.Reader) {
+	change(o, func(r *report.Reader) {
 		r.Head = report.BestEffortOf(report.SourceHead{Position: p, At: now, Sequence: 9})
 	})
 }
 
 func rests(o *progress.Observation, d time.Duration) {
-	change(o, "db-0", func(r *report.Reader) { r.LastChange = report.ExactOf(now.Add(-d)) })
+	change(o, func(r *report.Reader) { r.LastChange = report.ExactOf(now.Add(-d)) })
 }
 
 func age(o *progress.Observation, d time.Duration) {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,16 +27,19 @@ const explainTime = 3 * time.Second
 
 // Explained adds to the error of a wait that ran out what keeps the job from moving.
 func (c *Client) Explained(ctx context.Context, name string, err error) error {
-	if fault.CodeOf(err) != fault.CLIWaitTimeout {
+	ranOut := err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
+	why := "the time ran out"
+	if fault.CodeOf(err) == fault.CLIWaitTimeout {
+		ranOut, why = true, fault.Of(err).Why
+	}
+	if !ranOut {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), explainTime)
 	defer cancel()
-	s, readErr := c.Status(ctx, name)
-	if readErr != nil || len(s.Why) == 0 {
-		return err
+	if s, readErr := c.Status(ctx, name); readErr == nil && len(s.Why) > 0 {
+		why += "; " + strings.Join(s.Why, "; ")
 	}
-	why := fault.Of(err).Why + "; " + strings.Join(s.Why, "; ")
 	return fault.Wrap(err, fault.CLIWaitTimeout, name, why, "job", name)
 }
 
