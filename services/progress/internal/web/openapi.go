@@ -154,8 +154,7 @@ func (s *schemas) named(t reflect.Type) object {
 }
 
 func (s *schemas) fields(t reflect.Type, properties object, required map[string]bool) {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && tag == "":

@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "rewrite schemas/openapi.json")
 
 // serve is a mux that shows one job.
-func serve(t *testing.T, token string, show ...view.View) (*http.ServeMux, *view.Board) {
+func serve(t *testing.T, token string, show ...view.View) *http.ServeMux {
 	t.Helper()
 	b := view.NewBoard(time.Minute)
 	for _, v := range show {
@@ -27,7 +27,7 @@ func serve(t *testing.T, token string, show ...view.View) (*http.ServeMux, *view
 	}
 	mux := http.NewServeMux()
 	Serve(mux.Handle, Config{Board: b, Token: token, Version: "v1", Closing: t.Context().Done()})
-	return mux, b
+	return mux
 }
 
 func shop() view.View {
@@ -50,10 +50,10 @@ func ask(t *testing.T, h http.Handler, method, path, token string) *httptest.Res
 // Every refusal is a problem with our code; nothing about jobs is said without the token.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	mux, _ := serve(t, "", shop())
-	guarded, _ := serve(t, "s3cret", shop())
-	empty, _ := serve(t, "")
-	old, _ := serve(t, "", view.View{At: time.Now().Add(-time.Hour)})
+	mux := serve(t, "", shop())
+	guarded := serve(t, "s3cret", shop())
+	empty := serve(t, "")
+	old := serve(t, "", view.View{At: time.Now().Add(-time.Hour)})
 	for _, tc := range []struct {
 		mux                 http.Handler
 		method, path, token string
@@ -98,7 +98,7 @@ func TestRefusals(t *testing.T) {
 
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	mux, _ := serve(t, "", shop())
+	mux := serve(t, "", shop())
 	for path, want := range map[string]string{
 		"/v1/jobs":                     `"jobs":[{"job":"shop","phase":"RUNNING"`,
 		"/v1/jobs/shop":                `"job":"shop"`,
@@ -122,7 +122,7 @@ func TestAnswers(t *testing.T) {
 // The page asks no other host for anything and its policy would not let it.
 func TestThePageStandsAlone(t *testing.T) {
 	t.Parallel()
-	mux, _ := serve(t, "", shop())
+	mux := serve(t, "", shop())
 	for _, path := range []string{"/", "/page/page.js", "/page/page.css"} {
 		w := ask(t, mux, "GET", path, "")
 		text := strings.ReplaceAll(w.Body.String(), "http://www.w3.org/2000/svg", "")
