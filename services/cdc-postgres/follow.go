@@ -52,7 +52,7 @@ func (r *reader) copy(ctx context.Context, out source.Output) (done bool, err er
 		return false, err
 	}
 	r.share.Finish(c.ChunkID, c.mark.Encode(), c.rows, c.cut)
-	r.progress.read(c.ChunkID.String())
+	r.progress.read(c.String())
 	return true, nil
 }
 
