@@ -19,14 +19,17 @@ var sometimes = map[string]bool{
 	"weir_window_wait_duration_seconds":    true,
 	"weir_coordinator_facts_refused":       true,
 	"weir_coordinator_facts_refused_total": true,
+	"weir_job_waits":                       true,
+	"weir_job_epoch_durable_age_seconds":   true,
+	"weir_progress_reports_refused":        true,
 }
 
 var (
 	sample = regexp.MustCompile(`^(weir_\w+)(?:\{(.*)\})? `)
 	label  = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
-	// plain is what a label may hold: names of a spec, words of ours, codes of faults; no dots, slashes or colons, which
+	// plain is what a label may hold: names of a spec, words of ours, phases, codes of faults; no dots, slashes or colons, which
 	// tables and positions have.
-	plain = regexp.MustCompile(`^([a-z0-9_-]+|WEIR-[A-Z]+-\d+)$`)
+	plain = regexp.MustCompile(`^([a-z0-9_-]+|[A-Z_]+|WEIR-[A-Z]+-\d+)$`)
 )
 
 // Names, units and labels of metrics are a contract: dashboards and alerts are written against them.
@@ -35,8 +38,8 @@ func TestNamesOfMetrics(t *testing.T) {
 	p := start(t)
 	p.submit(shop)
 	p.await("shop", committed(3))
-	body := p.until("/metrics", "a commit", func(_ int, body string) bool {
-		return strings.Contains(body, "weir_sink_commit_duration_seconds_count{")
+	body := p.until("/metrics", "a commit and a look at the job", func(_ int, body string) bool {
+		return strings.Contains(body, "weir_sink_commit_duration_seconds_count{") && strings.Contains(body, "weir_job_dead_letters{")
 	})
 	families := make(map[string]string)
 	for line := range strings.Lines(body) {
