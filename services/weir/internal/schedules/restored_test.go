@@ -20,7 +20,15 @@ func (s *schedule) registryRestored() {
 			s.t.Fatal(err)
 		}
 	})
+	var known epoch.ID // the copy has no epoch above it
+	if d := s.attempt().Durable; d != nil {
+		known = d.Ref.Epoch
+	}
 	s.progress(3 + s.r.IntN(3))
+	s.await("commit that the copy does not know", func(*job.Head) bool {
+		log := s.target.Log() // epochs without rows are none
+		return len(log) > 0 && log[len(log)-1].Ref.Epoch > known
+	})
 	s.mayEnd.Store(true)
 	s.target.SetDown(true)
 	pass(100 * time.Millisecond)
