@@ -48,7 +48,8 @@ type reader struct {
 	plans    map[cdc.TableID]*scanPlan // how tables that are to be emptied are read
 	tables   map[cdc.TableID]*table    // as last described in the log
 	seq      uint64
-	input    bool
+	input    bool // since the last cut
+	told     bool // that there is input: epochs come for it, also amid a transaction that has no end yet
 	stopped  bool // the end of a drain, or of the catch-up, is passed
 	session  int  // of the link; items of earlier ones are not looked at
 	key      cdc.Key
@@ -132,7 +133,7 @@ func (r *reader) Poll(ctx context.Context, out source.Output, wake <-chan struct
 			if err == nil && more {
 				err = r.batches.FlushOld(ctx, out)
 			}
-			if err != nil || (r.safe() && (woken(wake) || r.paused || r.stopped)) {
+			if err != nil || (r.safe() && (woken(wake) || r.paused || r.stopped || r.input && !r.told)) {
 				return r.ended(ctx, out, err)
 			}
 			if more {
@@ -195,6 +196,7 @@ func (r *reader) ended(ctx context.Context, out source.Output, err error) (sourc
 	if err := r.tell(ctx, out); err != nil {
 		return source.Status{}, err
 	}
+	r.told = r.input
 	s := source.Status{Input: r.input, Drained: r.over && !r.share.Following()}
 	if r.tracker != nil {
 		r.progress.consume(r.at())
@@ -259,7 +261,7 @@ func (r *reader) drainReached() {
 // Snapshot returns the reader's part of the copy and, of the reader of the log, the position between everything emitted
 // and everything to come.
 func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
-	r.input = false
+	r.input, r.told = false, false
 	if r.batches.Pending() {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: rows in builders: %w", e, fault.Bug)
 	}

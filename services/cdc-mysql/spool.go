@@ -53,9 +53,7 @@ func (c *copier) fetch(ctx context.Context, w cdc.Work) error {
 // keep stores a segment.
 func (r *reader) keep(ctx context.Context, c *copied) error {
 	p := halves.Piece{Chunk: c.Chunk, Step: c.step, Part: c.part, Mark: c.mark, Form: c.plan.spoolForm(), Data: c.data, Rows: c.count}
-	if c.step == halves.Filled {
-		r.input = true // nothing of it is emitted before an epoch has it
-	}
+	r.input = true // nothing of it is emitted, or outlives this reader, before an epoch has it
 	if err := r.spools.Keep(ctx, p); err != nil {
 		return err
 	}

@@ -52,7 +52,8 @@ type reader struct {
 	tables   map[uint32]*table      // by OID, as described on this connection
 	retired  []*table               // bound before their table was described anew; their rows go first
 	seq      uint64
-	input    bool
+	input    bool // since the last cut
+	told     bool // that there is input: epochs come for it, also amid a transaction that has no end yet
 	stopped  bool // the end of a drain is passed
 
 	session   int // of the link; items of earlier ones are not looked at
@@ -163,7 +164,7 @@ func (r *reader) advance(ctx context.Context, out source.Output, wake <-chan str
 		r.reopen = false
 		r.again(false)
 	}
-	if r.paused || len(r.data) > 0 || (r.safe() && woken(wake)) {
+	if r.paused || len(r.data) > 0 || (r.safe() && (woken(wake) || r.input && !r.told)) {
 		return true, nil
 	}
 	if err := r.link.remade.passed(r.tracker.Position(), r.where); err != nil {
@@ -207,6 +208,7 @@ func (r *reader) ended(ctx context.Context, out source.Output, err error) (sourc
 	if err := r.tell(ctx, out); err != nil {
 		return source.Status{}, err
 	}
+	r.told = r.input
 	s := source.Status{Input: r.input, Drained: r.over && !r.share.Following()}
 	if r.tracker != nil {
 		at := r.tracker.Position()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -153,6 +154,26 @@ func TestPollEndsBetweenTransactions(t *testing.T) {
 		poll(t, r, &out, wake)
 		if p, took := snapshot(t, r), time.Since(began); took != time.Minute || p != (core.Position{End: 150}) {
 			t.Errorf("Poll ended after %s at %v, in the middle of a transaction", took, p)
+		}
+	})
+}
+
+// Input is told as soon as a transaction may be cut, once per epoch, however much of it is at hand: an idle job's epochs are
+// rare.
+func TestInputIsToldAmidATransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTestReader(t, core.Position{End: 50}, source.Config{MaxTransactionRows: 2, Batch: 1 << 10})
+		batch := strings.Repeat("a", 2<<10)
+		push(t, r, (&wire{}).begin(100, 1).table(pair(1, 'd')).row('I', 1, tuple('N', "1", batch)))
+		for _, id := range []string{"2", "3", "4", "5"} {
+			push(t, r, (&wire{}).row('I', 1, tuple('N', id, batch)))
+		}
+		var out counter
+		if s := poll(t, r, &out, nil); !s.Input || out.rows != 2 {
+			t.Errorf("status is %+v behind %d rows", s, out.rows)
+		}
+		if s := poll(t, r, &out, nil); !s.Input || out.rows != 5 { // the epoch is on its way
+			t.Errorf("status is %+v behind %d rows", s, out.rows)
 		}
 	})
 }

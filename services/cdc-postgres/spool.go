@@ -18,9 +18,9 @@ func (p *copyPlan) spoolForm() string {
 // keep stores a segment of a table without a key.
 func (r *reader) keep(ctx context.Context, c *copied) error {
 	p := halves.Piece{Chunk: c.Chunk, Step: c.step, Part: c.part, Form: c.plan.spoolForm(), Data: c.data, Rows: c.rows}
+	r.input = true // nothing of it is emitted, or outlives this reader, before an epoch has it
 	if c.step == halves.Filled {
 		p.Mark = c.mark.Encode()
-		r.input = true // nothing of it is emitted before an epoch has it
 	}
 	if err := r.spools.Keep(ctx, p); err != nil {
 		return err
