@@ -22,7 +22,7 @@ func (s *schedule) registryRestored() {
 	})
 	var known epoch.ID // the copy has no epoch above it
 	if d := s.attempt().Durable; d != nil {
-		known = d.Ref.Epoch
+		known = d.Epoch
 	}
 	s.progress(3 + s.r.IntN(3))
 	s.await("commit that the copy does not know", func(*job.Head) bool {
