@@ -38,12 +38,12 @@ func TestSuspend(t *testing.T) {
 		}
 	})
 	t.Run("the target takes nothing", func(t *testing.T) {
-		// A lock of somebody else's: commits wait, and the writers' rows are staged all the same.
+		// A lock of somebody else's: commits wait, and the writers' rows are staged all the same, until max_uncommitted epochs wait.
+		before := s.Status(t, name).Epoch
 		conn := s.connect(t.Context(), t, "target")
 		if _, err := conn.Exec(t.Context(), "BEGIN; LOCK TABLE copy.t IN ACCESS EXCLUSIVE MODE"); err != nil {
 			t.Fatal(err)
 		}
-		before := s.Status(t, name).Epoch
 		harness.Await(t, 30*time.Second, "epochs that are durable and not committed", func(context.Context) error {
 			if e := s.Status(t, name).Epoch; e.Durable <= before.Durable || e.Committed >= e.Durable {
 				return fmt.Errorf("epochs %+v", e)
