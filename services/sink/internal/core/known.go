@@ -52,5 +52,24 @@ func (k *Known) Holds(target string) int {
 	return slices.IndexFunc(k.Columns, func(o KnownColumn) bool { return o.Target == target })
 }
 
+// Retire goes through the columns that a new schema version no longer has. gone follows one and says whether the target keeps
+// it; what is not kept is forgotten.
+func (k *Known) Retire(now []rows.Column, gone func(i int) (kept bool, err error)) error {
+	for i := 0; i < len(k.Columns); i++ {
+		if k.Columns[i].Gone || slices.ContainsFunc(now, func(c rows.Column) bool { return k.Of(c) == i }) {
+			continue
+		}
+		kept, err := gone(i)
+		if err != nil {
+			return err
+		}
+		if !kept {
+			k.Drop(i)
+			i--
+		}
+	}
+	return nil
+}
+
 // Drop forgets a column.
 func (k *Known) Drop(i int) { k.Columns = slices.Delete(k.Columns, i, i+1) }

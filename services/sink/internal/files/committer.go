@@ -18,6 +18,7 @@ import (
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/durable"
 )
 
 // committer makes epochs part of the directory. It is owned by one goroutine.
@@ -242,7 +243,7 @@ func (c *committer) syncAll(m Manifest) error {
 		dirs[filepath.Dir(filepath.Join(c.path, f.Path))] = true
 	}
 	for dir := range dirs {
-		if err := syncDir(dir); err != nil {
+		if err := durable.SyncDir(dir); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/durable"
 	"weir.dev/weir/services/sink/internal/stage"
 )
 
@@ -68,7 +69,7 @@ func pathOf(cfg sink.Config) (place, error) {
 
 // probe makes the directories and tries a create-only link.
 func (c *committer) probe() error {
-	if err := makeDir(c.claims); err != nil {
+	if err := durable.MakeDir(c.claims); err != nil {
 		return err
 	}
 	name := filepath.Join(c.manifests, ".probe-"+c.cfg.Fence.String())

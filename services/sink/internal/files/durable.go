@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/services/sink/internal/durable"
 )
 
 const (
@@ -21,26 +22,6 @@ const (
 	openPrefix  = ".open-"
 	stagePrefix = ".e"
 )
-
-// syncDir makes names in a directory survive the loss of power.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-// makeDir makes a directory that is there after the loss of power.
-func makeDir(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(dir))
-}
 
 // createOnly makes a file with these bytes appear under a name that must be free; fs.ErrExist when it is not.
 func createOnly(name string, data []byte, unique string) error {
@@ -52,7 +33,7 @@ func createOnly(name string, data []byte, unique string) error {
 	if err := os.Link(tmp, name); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(name))
+	return durable.SyncDir(filepath.Dir(name))
 }
 
 func writeSynced(name string, data []byte) error {

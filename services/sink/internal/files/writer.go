@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/durable"
 	"weir.dev/weir/services/sink/internal/stage"
 )
 
@@ -123,7 +124,7 @@ func (w *writer) fileFor(b *rows.Batch) (*dataFile, error) {
 		}
 		s = s.with(f.shape)
 	}
-	if err := makeDir(dir); err != nil {
+	if err := durable.MakeDir(dir); err != nil {
 		return nil, err
 	}
 	w.files++
@@ -182,7 +183,7 @@ func (w *writer) Stage(_ context.Context, e epoch.ID) ([]sink.Piece, error) {
 		pieces = append(pieces, sink.Piece{Data: data, Rows: f.rows})
 	}
 	for dir := range dirs {
-		if err := syncDir(dir); err != nil {
+		if err := durable.SyncDir(dir); err != nil {
 			return nil, w.translate(err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/durable"
 )
 
 // catalogName is the catalog that the rows of Weir's tables belong to; other engines name it to find them.
@@ -48,7 +49,7 @@ var errMoved = errors.New("another commit has changed the table")
 // openCatalog connects to the database of the catalog. session names the process to a server's administrator.
 func openCatalog(address, session, where string) (*catalog, error) {
 	if path, ok := strings.CutPrefix(address, sqliteScheme); ok {
-		if err := makeDir(filepath.Dir(path)); err != nil {
+		if err := durable.MakeDir(filepath.Dir(path)); err != nil {
 			return nil, err
 		}
 		// Transactions take the write lock at once: there is nothing to upgrade and no deadlock.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	iceio "github.com/apache/iceberg-go/io"
+
+	"weir.dev/weir/services/sink/internal/durable"
 )
 
 // localFiles is a directory whose files are safe once they are closed: a catalog that survives the loss of power must not point
@@ -37,7 +39,7 @@ func (localFiles) Remove(name string) error {
 // Create implements iceio.WriteFileIO.
 func (localFiles) Create(name string) (iceio.FileWriter, error) {
 	path := pathOf(name)
-	if err := makeDir(filepath.Dir(path)); err != nil {
+	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
 	f, err := os.Create(path)
@@ -77,29 +79,5 @@ func (f syncedFile) Close() error {
 	if err := f.File.Close(); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(f.Name()))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-// makeDir makes a directory, and those above it, that are there after the loss of power.
-func makeDir(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
-	}
-	if up := filepath.Dir(dir); up != dir {
-		if err := makeDir(up); err != nil {
-			return err
-		}
-	}
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return syncDir(filepath.Dir(dir))
+	return durable.SyncDir(filepath.Dir(f.Name()))
 }

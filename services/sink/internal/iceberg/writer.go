@@ -29,19 +29,11 @@ type writer struct {
 	codec   *stage.Codec
 	changes stage.Fold
 
-	open   []*run // tables with rows, in order of their first row
-	raw    int64
+	open   stage.Runs
 	pieces []sink.Piece
 	staged int64
 	files  int      // counts names of this attempt
 	epoch  epoch.ID // of the rows that come; zero while nobody has said
-}
-
-// run is the open rows of one table in one schema version.
-type run struct {
-	schema  *rows.Schema
-	batches []*rows.Batch
-	raw     int64
 }
 
 // Number implements sink.Numbered.
@@ -55,19 +47,19 @@ func (w *writer) Write(ctx context.Context, b rows.Batch) error {
 	if err := w.check(&b); err != nil {
 		return err
 	}
-	r, err := w.runOf(ctx, b.Schema())
-	if err != nil {
-		return err
+	r, ended := w.open.Add(&b)
+	if ended != nil {
+		if err := w.seal(ctx, ended); err != nil {
+			return err
+		}
 	}
-	n := stage.SizeOf(&b)
-	r.batches, r.raw, w.raw = append(r.batches, &b), r.raw+n, w.raw+n
 	switch {
 	case w.epoch == 0: // a changelog's rows say their epoch
 		return nil
-	case r.raw >= runLimit:
-		return w.seal(ctx, r)
-	case w.raw >= openLimit:
-		return w.sealLargest(ctx)
+	case r.Raw >= runLimit:
+		return w.seal(ctx, w.open.Take(r))
+	case w.open.Raw() >= openLimit:
+		return w.seal(ctx, w.open.TakeLargest())
 	}
 	return nil
 }
@@ -93,58 +85,22 @@ func (w *writer) check(b *rows.Batch) error {
 	return nil
 }
 
-// runOf finds the open run of a table. A new schema version seals the run of the old one.
-func (w *writer) runOf(ctx context.Context, s *rows.Schema) (*run, error) {
-	for _, r := range w.open {
-		if r.schema.Table() != s.Table() {
-			continue
-		}
-		if r.schema.Same(s) {
-			return r, nil
-		}
-		if err := w.seal(ctx, r); err != nil {
-			return nil, err
-		}
-		break
-	}
-	r := &run{schema: s}
-	w.open = append(w.open, r)
-	return r, nil
-}
-
-func (w *writer) sealLargest(ctx context.Context) error {
-	largest := w.open[0]
-	for _, r := range w.open {
-		if r.raw > largest.raw {
-			largest = r
-		}
-	}
-	return w.seal(ctx, largest)
-}
-
-// seal turns an open run into a piece.
-func (w *writer) seal(ctx context.Context, r *run) error {
-	for i := range w.open {
-		if w.open[i] == r {
-			w.open = append(w.open[:i], w.open[i+1:]...)
-			break
-		}
-	}
-	w.raw -= r.raw
+// seal turns a run into a piece.
+func (w *writer) seal(ctx context.Context, r *stage.Run) error {
 	parts, truncated, changes, err := w.fold(r)
 	if err != nil {
-		return fmt.Errorf("fold rows of %s: %w", r.schema.Table(), err)
+		return fmt.Errorf("fold rows of %s: %w", r.Schema.Table(), err)
 	}
 	if truncated {
-		if err := w.add(piece{Table: r.schema.Table(), Truncate: true}, 0); err != nil {
+		if err := w.add(piece{Table: r.Schema.Table(), Truncate: true}, 0); err != nil {
 			return err
 		}
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	p := piece{Table: r.schema.Table(), Version: r.schema.Version(), Changes: changes}
-	layouts, err := w.tables.layouts(ctx, r.schema)
+	p := piece{Table: r.Schema.Table(), Version: r.Schema.Version(), Changes: changes}
+	layouts, err := w.tables.layouts(ctx, r.Schema)
 	if err != nil {
 		return w.translate(err)
 	}
@@ -154,7 +110,7 @@ func (w *writer) seal(ctx context.Context, r *run) error {
 		}
 	}
 	if len(parts) > 0 {
-		if p.Parts, err = ship(ctx, w.cfg.Store, w.codec, r.schema, parts); err != nil {
+		if p.Parts, err = ship(ctx, w.cfg.Store, w.codec, r.Schema, parts); err != nil {
 			return err
 		}
 	}
@@ -162,7 +118,7 @@ func (w *writer) seal(ctx context.Context, r *run) error {
 	if w.cfg.Sink.Mode == spec.Changelog {
 		n = changes
 	} else {
-		for _, b := range r.batches {
+		for _, b := range r.Batches {
 			n += uint64(b.NumRows())
 		}
 	}
@@ -170,17 +126,17 @@ func (w *writer) seal(ctx context.Context, r *run) error {
 }
 
 // fold turns a run into the parts that the sink's tables need.
-func (w *writer) fold(r *run) (parts []stage.Part, truncated bool, changes uint64, err error) {
+func (w *writer) fold(r *stage.Run) (parts []stage.Part, truncated bool, changes uint64, err error) {
 	for _, role := range w.roles() {
 		if role == current {
 			var net []stage.Part
-			if net, truncated, err = stage.Upserts(r.batches); err != nil {
+			if net, truncated, err = stage.Upserts(r.Batches); err != nil {
 				return nil, false, 0, err
 			}
 			parts = append(parts, net...)
 			continue
 		}
-		images, _, err := w.changes(r.batches)
+		images, _, err := w.changes(r.Batches)
 		if err != nil {
 			return nil, false, 0, err
 		}
@@ -290,8 +246,8 @@ func (w *writer) add(p piece, n uint64) error {
 // Stage makes everything safe that Write took and describes it.
 func (w *writer) Stage(ctx context.Context, e epoch.ID) ([]sink.Piece, error) {
 	w.epoch = e
-	for len(w.open) > 0 {
-		if err := w.seal(ctx, w.open[0]); err != nil {
+	for r := w.open.TakeFirst(); r != nil; r = w.open.TakeFirst() {
+		if err := w.seal(ctx, r); err != nil {
 			return nil, err
 		}
 	}
@@ -301,7 +257,7 @@ func (w *writer) Stage(ctx context.Context, e epoch.ID) ([]sink.Piece, error) {
 }
 
 // Pending is the size of the open epoch: raw bytes of open rows and those of files.
-func (w *writer) Pending() int64 { return w.raw + w.staged }
+func (w *writer) Pending() int64 { return w.open.Raw() + w.staged }
 
 // Close lets go of the catalog. Files that no commit names are collected by a later attempt.
 func (w *writer) Close() error { return w.tables.close() }

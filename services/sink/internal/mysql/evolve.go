@@ -70,19 +70,8 @@ func (c *Committer) evolve(ctx context.Context, s *session, t *target, found *re
 
 // run makes the changes: what is gone first, then what has moved, so that names are free for what is new.
 func (e *evolution) run() error {
-	for i := 0; i < len(e.known.Columns); i++ {
-		k := e.known.Columns[i]
-		if k.Gone || slices.ContainsFunc(e.t.schema.Columns(), func(c rows.Column) bool { return e.known.Of(c) == i }) {
-			continue
-		}
-		kept, err := e.gone(i)
-		if err != nil {
-			return err
-		}
-		if !kept {
-			e.known.Drop(i)
-			i--
-		}
+	if err := e.known.Retire(e.t.schema.Columns(), e.gone); err != nil {
+		return err
 	}
 	if err := e.renames(); err != nil {
 		return err

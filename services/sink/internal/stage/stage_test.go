@@ -185,8 +185,8 @@ func TestBigEpochIsPutEarly(t *testing.T) {
 		if err := w.Write(t.Context(), batch(t, a, changes...)); err != nil {
 			t.Fatal(err)
 		}
-		if w.raw >= pieceRaw {
-			t.Errorf("%d bytes are open", w.raw)
+		if w.open.Raw() >= pieceRaw {
+			t.Errorf("%d bytes are open", w.open.Raw())
 		}
 	}
 	pieces, err := w.Stage(t.Context(), 1)

@@ -31,19 +31,11 @@ type Writer struct {
 	fold  Fold
 	codec *Codec
 
-	open   []*run // tables with rows, in order of their first row
-	raw    int64  // bytes in open
+	open   Runs
 	pieces []*piece
 	staged int64 // bytes in pieces
 	puts   chan struct{}
 	wait   sync.WaitGroup
-}
-
-// run is the open rows of one table in one schema version.
-type run struct {
-	schema  *rows.Schema
-	batches []*rows.Batch
-	raw     int64
 }
 
 // piece is one piece; desc.Object and err of a sent one are set by its put and read after Writer.wait.
@@ -70,77 +62,39 @@ func (w *Writer) Write(ctx context.Context, b *rows.Batch) error {
 	if b.NumRows() == 0 {
 		return nil
 	}
-	r, err := w.runOf(ctx, b.Schema())
-	if err != nil {
-		return err
+	r, ended := w.open.Add(b)
+	if ended != nil {
+		if err := w.seal(ctx, ended); err != nil {
+			return err
+		}
 	}
-	n := SizeOf(b)
-	r.batches = append(r.batches, b)
-	r.raw += n
-	w.raw += n
-	if r.raw >= pieceRaw {
-		return w.seal(ctx, r)
+	if r.Raw >= pieceRaw {
+		return w.seal(ctx, w.open.Take(r))
 	}
-	if w.raw >= openLimit {
-		return w.sealLargest(ctx)
+	if w.open.Raw() >= openLimit {
+		return w.seal(ctx, w.open.TakeLargest())
 	}
 	return nil
 }
 
-// runOf finds the open run of a table. A new schema version seals the run of the old one.
-func (w *Writer) runOf(ctx context.Context, s *rows.Schema) (*run, error) {
-	for _, r := range w.open {
-		if r.schema.Table() != s.Table() {
-			continue
-		}
-		if r.schema.Same(s) {
-			return r, nil
-		}
-		if err := w.seal(ctx, r); err != nil {
-			return nil, err
-		}
-		break
-	}
-	r := &run{schema: s}
-	w.open = append(w.open, r)
-	return r, nil
-}
-
-func (w *Writer) sealLargest(ctx context.Context) error {
-	largest := w.open[0]
-	for _, r := range w.open {
-		if r.raw > largest.raw {
-			largest = r
-		}
-	}
-	return w.seal(ctx, largest)
-}
-
-// seal turns an open run into a piece and sends it on its way.
-func (w *Writer) seal(ctx context.Context, r *run) error {
-	for i := range w.open {
-		if w.open[i] == r {
-			w.open = append(w.open[:i], w.open[i+1:]...)
-			break
-		}
-	}
-	w.raw -= r.raw
-	parts, truncated, err := w.fold(r.batches)
+// seal turns a run into a piece and sends it on its way.
+func (w *Writer) seal(ctx context.Context, r *Run) error {
+	parts, truncated, err := w.fold(r.Batches)
 	if err != nil {
-		return fmt.Errorf("fold rows of %s: %w", r.schema.Table(), err)
+		return fmt.Errorf("fold rows of %s: %w", r.Schema.Table(), err)
 	}
 	if truncated {
-		w.pieces = append(w.pieces, &piece{desc: Desc{Table: r.schema.Table(), Truncate: true}})
+		w.pieces = append(w.pieces, &piece{desc: Desc{Table: r.Schema.Table(), Truncate: true}})
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	p := &piece{desc: Desc{Table: r.schema.Table(), Version: r.schema.Version()}}
+	p := &piece{desc: Desc{Table: r.Schema.Table(), Version: r.Schema.Version()}}
 	for _, part := range parts {
 		p.rows += uint64(part.Rows.NumRows())
 	}
 	if p.data, err = w.codec.Encode(parts); err != nil {
-		return fmt.Errorf("stage rows of %s: %w", r.schema.Table(), err)
+		return fmt.Errorf("stage rows of %s: %w", r.Schema.Table(), err)
 	}
 	w.pieces = append(w.pieces, p)
 	w.staged += int64(len(p.data))
@@ -167,8 +121,8 @@ func (w *Writer) put(ctx context.Context, p *piece) error {
 
 // Stage makes everything safe that Write took and describes it.
 func (w *Writer) Stage(ctx context.Context, _ epoch.ID) ([]sink.Piece, error) {
-	for len(w.open) > 0 {
-		if err := w.seal(ctx, w.open[0]); err != nil {
+	for r := w.open.TakeFirst(); r != nil; r = w.open.TakeFirst() {
+		if err := w.seal(ctx, r); err != nil {
 			return nil, err
 		}
 	}
@@ -204,7 +158,7 @@ func (w *Writer) Stage(ctx context.Context, _ epoch.ID) ([]sink.Piece, error) {
 }
 
 // Pending is the size of the open epoch: raw bytes of open rows and compressed bytes of pieces.
-func (w *Writer) Pending() int64 { return w.raw + w.staged }
+func (w *Writer) Pending() int64 { return w.open.Raw() + w.staged }
 
 // Close waits for puts that are under way. What they stored and nobody names is collected with the attempt.
 func (w *Writer) Close() error {
