@@ -57,9 +57,7 @@ func (s *State) adopts() bool {
 func (s *State) adoptLedgers(m Moment) []Effect {
 	h, o, a := s.Head, s.Intent.Adopt, &s.Attempt
 	refuse := func(format string, args ...any) []Effect {
-		next := s.draft()
-		next.refuse(OrderAdopt, o.Seq, format, args...)
-		return s.write(m, next)
+		return s.refuse(m, OrderAdopt, o.Seq, format, args...)
 	}
 	if why := a.Barred; why != "" {
 		a.Barred = ""

@@ -78,9 +78,7 @@ func (s *State) restores() bool {
 func (s *State) restore(m Moment) []Effect {
 	o := s.Intent.Restore
 	refuse := func(format string, args ...any) []Effect {
-		h := s.draft()
-		h.refuse(OrderRestore, o.Seq, format, args...)
-		return s.write(m, h)
+		return s.refuse(m, OrderRestore, o.Seq, format, args...)
 	}
 	h := s.Head
 	if h.Durable == nil {

@@ -247,10 +247,7 @@ func (s *State) due(h *Head, m Moment) (kind epoch.Kind, at time.Time, ok bool) 
 // calms notes whether anything has moved in the epoch that has just become durable: input, or the position of a reader. Such an
 // epoch is worth its writes because it moves what the source keeps for us; when it moved nothing the next one can wait longer.
 func (a *Attempt) calms(before, now *epoch.Manifest) {
-	same := func(a, b position.Position) bool {
-		return a.Type == b.Type && a.Version == b.Version && maps.Equal(a.Fields, b.Fields)
-	}
-	if a.Input < now.Epoch && before != nil && maps.EqualFunc(maps.Collect(before.Positions()), maps.Collect(now.Positions()), same) {
+	if a.Input < now.Epoch && before != nil && maps.EqualFunc(maps.Collect(before.Positions()), maps.Collect(now.Positions()), position.Position.Equal) {
 		a.Calm++
 		return
 	}

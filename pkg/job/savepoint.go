@@ -104,6 +104,13 @@ func (h *Head) refuse(order string, seq uint64, format string, args ...any) {
 	}
 }
 
+// refuse answers an order to a job at rest that cannot be carried out.
+func (s *State) refuse(m Moment, order string, seq uint64, format string, args ...any) []Effect {
+	h := s.draft()
+	h.refuse(order, seq, format, args...)
+	return s.write(m, h)
+}
+
 // saves takes a user's order about savepoints into h, once. A savepoint is taken while the job runs; one is let go at any time.
 func (s *State) saves(h *Head) bool {
 	if s.Intent == nil || s.Intent.Savepoint == nil {

@@ -68,11 +68,10 @@ func (s *seat) match(ctx context.Context, v job.View) {
 			}
 		}
 	}
-	if news {
-		s.n.moved = time.Now()
-	} else {
+	if !news {
 		return // subtasks have these orders, and there is nothing in them that they could forget
 	}
+	s.n.moved = time.Now()
 	s.answered(v.Head)
 	if v.Head != nil && s.held.Started && s.held.Fence == v.Head.Fence {
 		s.orders.Head = *v.Head

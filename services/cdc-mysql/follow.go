@@ -60,9 +60,6 @@ func (r *reader) feed() {
 	for len(r.copier.work) < cap(r.copier.work) {
 		w, ok := r.spools.Next()
 		if !ok {
-			w, ok = r.share.Next()
-		}
-		if !ok {
 			return
 		}
 		r.copier.work <- w

@@ -40,7 +40,7 @@ type copier struct {
 	work    chan cdc.Work
 	tell    chan cdc.TableID // how the table is read, without reading it
 	done    chan *copied
-	spare   chan []byte // memory of chunks that were emitted, for the next ones
+	spare   halves.Memory // memory of chunks that were emitted, for the next ones
 	cancel  context.CancelFunc
 	ended   sync.WaitGroup
 
@@ -97,7 +97,7 @@ func startCopier(o *opened, tables []capturedTable) *copier {
 	c := &copier{
 		target: o.target, log: o.cfg.Logger, tables: byID(tables), cancel: cancel, sql: session{target: o.target},
 		store: o.cfg.Store, segment: int(o.cfg.Segment),
-		work: make(chan cdc.Work, 1), tell: make(chan cdc.TableID, 1), done: make(chan *copied, 1), spare: make(chan []byte, 2),
+		work: make(chan cdc.Work, 1), tell: make(chan cdc.TableID, 1), done: make(chan *copied, 1), spare: halves.NewMemory(),
 		plans: make(map[cdc.TableID]*copyPlan),
 	}
 	c.ended.Go(func() { c.run(ctx) })
@@ -122,7 +122,7 @@ func (c *copier) run(ctx context.Context) {
 			got = c.patiently(ctx, cdc.Work{Chunk: cdc.Chunk{ChunkID: cdc.ChunkID{Table: id}}}, c.describe)
 		case <-c.sql.unused():
 			c.sql.close(ctx)
-			c.forget()
+			c.spare.Forget()
 			continue
 		}
 		if got != nil && !c.send(ctx, got) {
@@ -143,29 +143,8 @@ func (c *copier) send(ctx context.Context, got *copied) bool {
 
 // recycle takes back the memory of a chunk, all of whose rows have left. It may be called from the reader's loop.
 func (c *copier) recycle(got *copied) {
-	if cap(got.room) > 0 {
-		select {
-		case c.spare <- got.room:
-		default:
-		}
-	}
+	c.spare.Give(got.room)
 	got.data, got.room = nil, nil
-}
-
-// memory is for the rows of a chunk.
-func (c *copier) memory() []byte {
-	select {
-	case b := <-c.spare:
-		return b[:0]
-	default:
-		return nil
-	}
-}
-
-// forget lets go of what would be kept for chunks that do not come.
-func (c *copier) forget() {
-	for c.memory() != nil {
-	}
 }
 
 // take reads a chunk, from the table or from its spool, of which it hands over every segment itself.
@@ -230,7 +209,7 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 	if string(seen[1]) != t.Columns {
 		return nil, columnsChanged(c.target.Where(), t)
 	}
-	got := &copied{Work: w, plan: plan, data: c.memory()}
+	got := &copied{Work: w, plan: plan, data: c.spare.Take()}
 	sql, err := statement(t, plan.scan, w.Chunk)
 	if err != nil {
 		return nil, err
@@ -301,7 +280,7 @@ func (c *copier) pass(ctx context.Context, got *copied) (next *copied, err error
 	if !c.send(ctx, got) {
 		return nil, ctx.Err()
 	}
-	return &copied{Work: got.Work, plan: got.plan, step: halves.Fill, part: got.part + 1, data: c.memory()}, nil
+	return &copied{Work: got.Work, plan: got.plan, step: halves.Fill, part: got.part + 1, data: c.spare.Take()}, nil
 }
 
 // plan finds how a table is read; it is bound for reading once.

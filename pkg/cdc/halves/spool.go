@@ -163,7 +163,7 @@ func NewSpooling(store source.Store, share *cdc.Share) *Spooling {
 }
 
 // Keep stores a segment. The first one begins a spool; if the copier's connection broke in the midst of another, that one is
-// forgotten. Behind the last one the caller has to ask for an epoch: nothing of the spool is emitted before one has it.
+// forgotten. The caller has to ask for an epoch: nothing is emitted, or outlives the reader, before one has it.
 func (s *Spooling) Keep(ctx context.Context, p Piece) error {
 	if p.Part == 0 {
 		s.filled = &Spool{Version: spoolVersion, Form: p.Form}
@@ -185,10 +185,10 @@ func (s *Spooling) Keep(ctx context.Context, p Piece) error {
 	return nil
 }
 
-// Next gives a spool that a cut has named, to be fetched.
+// Next gives the copier's next work: a spool that a cut has named, to be fetched, else a chunk of the reader's share.
 func (s *Spooling) Next() (w cdc.Work, ok bool) {
 	if len(s.ended) == 0 || !s.ended[0].named {
-		return w, false
+		return s.share.Next()
 	}
 	w = s.ended[0].Work
 	s.ended = s.ended[1:]

@@ -70,11 +70,11 @@ func (s *settings) showOne(ctx context.Context, c session, name string) error {
 func (s *settings) watchStatus(ctx context.Context, c session, names []string) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	show := s.showAll
+	if len(names) > 0 {
+		show = func(ctx context.Context, c session) error { return s.showOne(ctx, c, names[0]) }
+	}
 	for {
-		show := s.showAll
-		if len(names) > 0 {
-			show = func(ctx context.Context, c session) error { return s.showOne(ctx, c, names[0]) }
-		}
 		if err := show(ctx, c); err != nil {
 			return err
 		}

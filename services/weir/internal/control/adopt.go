@@ -61,19 +61,10 @@ func (c *Client) Adopt(ctx context.Context, name string, ledger LedgerOf) (Asked
 	if err != nil {
 		return Asked{}, err
 	}
-	if r := h.Refused; r != nil && r.Order == job.OrderAdopt && r.Seq == seq {
-		return Asked{}, fault.New(fault.CLIAdopt, name, r.Text, "job", name)
+	if err := refused(h, fault.CLIAdopt, job.OrderAdopt, seq); err != nil {
+		return Asked{}, err
 	}
-	h, err = c.Await(ctx, name, func(h *job.Head) (bool, error) {
-		switch {
-		case h == nil:
-			return false, nil
-		case h.Phase.AtRest():
-			return false, reasonFault(h)
-		}
-		return h.Phase.Active(), nil
-	})
-	if err != nil {
+	if h, err = c.begun(ctx, name); err != nil {
 		return Asked{}, err
 	}
 	return asked(h, "nothing can; the job is now the one that the ledgers belong to"), nil

@@ -56,10 +56,18 @@ func (c *Client) Restore(ctx context.Context, name string, r Restoration) (Asked
 	if err != nil {
 		return Asked{}, err
 	}
-	if err := refused(h, job.OrderRestore, seq); err != nil {
+	if err := refused(h, fault.CLISavepoint, job.OrderRestore, seq); err != nil {
 		return Asked{}, err
 	}
-	h, err = c.Await(ctx, name, func(h *job.Head) (bool, error) {
+	if h, err = c.begun(ctx, name); err != nil {
+		return Asked{}, err
+	}
+	return asked(h, "nothing can; what the sinks had is still there"), nil
+}
+
+// begun waits until a job that was at rest runs.
+func (c *Client) begun(ctx context.Context, name string) (*job.Head, error) {
+	return c.Await(ctx, name, func(h *job.Head) (bool, error) {
 		switch {
 		case h == nil:
 			return false, nil
@@ -68,10 +76,6 @@ func (c *Client) Restore(ctx context.Context, name string, r Restoration) (Asked
 		}
 		return h.Phase.Active(), nil
 	})
-	if err != nil {
-		return Asked{}, err
-	}
-	return asked(h, "nothing can; what the sinks had is still there"), nil
 }
 
 // restorable refuses early what the leader would refuse, and what would repeat rows where that shows.

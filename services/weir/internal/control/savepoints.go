@@ -72,13 +72,13 @@ func (c *Client) savepoint(ctx context.Context, name string, change func(i job.I
 	if err != nil {
 		return nil, err
 	}
-	return h, refused(h, job.OrderSavepoint, seq)
+	return h, refused(h, fault.CLISavepoint, job.OrderSavepoint, seq)
 }
 
 // refused is the error of an order that the leader did not carry out.
-func refused(h *job.Head, order string, seq uint64) error {
+func refused(h *job.Head, code fault.Code, order string, seq uint64) error {
 	if r := h.Refused; r != nil && r.Order == order && r.Seq == seq {
-		return fault.New(fault.CLISavepoint, h.Job, r.Text, "job", h.Job)
+		return fault.New(code, h.Job, r.Text, "job", h.Job)
 	}
 	return nil
 }
