@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -154,7 +152,11 @@ func written(b *testing.B, s *harness.NATS) (messages uint64) {
 			} `json:"stream_detail"`
 		} `json:"account_details"`
 	}
-	if err := json.Unmarshal(get(b, s.Monitor+"/jsz?streams=true&accounts=true&config=true"), &all); err != nil {
+	state, err := harness.Get(b.Context(), s.Monitor+"/jsz?streams=true&accounts=true&config=true")
+	if err == nil {
+		err = json.Unmarshal(state, &all)
+	}
+	if err != nil {
 		b.Fatal(err)
 	}
 	for _, account := range all.Accounts {
@@ -178,8 +180,11 @@ func profile(b *testing.B, m *mesh.Mesh, span time.Duration) (wait func()) {
 	for _, member := range m.Members {
 		go func() {
 			defer func() { done <- struct{}{} }()
-			text := get(b, fmt.Sprintf("%s/debug/pprof/profile?seconds=%.0f", member.HTTP, span.Seconds()))
-			if err := os.WriteFile(filepath.Join(dir, member.Node+".pprof"), text, 0o600); err != nil {
+			text, err := harness.Get(b.Context(), fmt.Sprintf("%s/debug/pprof/profile?seconds=%.0f", member.HTTP, span.Seconds()))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, member.Node+".pprof"), text, 0o600)
+			}
+			if err != nil {
 				b.Error(err)
 			}
 		}()
@@ -189,24 +194,4 @@ func profile(b *testing.B, m *mesh.Mesh, span time.Duration) (wait func()) {
 			<-done
 		}
 	}
-}
-
-func get(b *testing.B, url string) []byte {
-	b.Helper()
-	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		b.Error(err)
-		return nil
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		b.Error(err)
-		return nil
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		b.Error(err)
-	}
-	return body
 }

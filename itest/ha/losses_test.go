@@ -36,9 +36,9 @@ func TestLossesOfNATS(t *testing.T) {
 	t.Run("class 31: the store of one is an older copy", func(t *testing.T) {
 		s := r.Mesh.Cluster.Servers[0]
 		older := filepath.Join(t.TempDir(), "jetstream")
-		whileDown(t, r, s, func() { replace(t, older, store(s)) })
+		whileDown(t, r, s, func() { harness.CopyDir(t, older, store(s)) })
 		next(t, r, time.Now())
-		whileDown(t, r, s, func() { replace(t, store(s), older) })
+		whileDown(t, r, s, func() { harness.CopyDir(t, store(s), older) })
 		leanOn(t, r, s)
 	})
 	if t.Failed() {
@@ -160,18 +160,6 @@ func ledgers(t *testing.T, r *rig.Rig) (at [2]int64) {
 
 // store is where a server keeps its files.
 func store(s *harness.NATS) string { return filepath.Join(filepath.Dir(s.LogPath()), "jetstream") }
-
-// replace makes a folder a copy of another.
-func replace(t *testing.T, dst, src string) {
-	t.Helper()
-	err := os.RemoveAll(dst)
-	if err == nil {
-		err = os.CopyFS(dst, os.DirFS(src))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // damage truncates what the server has stored of the registry, turns bytes around in what it has of the states, and removes the
 // events.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -96,15 +95,10 @@ func (n *NATS) Keeps(ctx context.Context, stream string) (bool, error) {
 func (n *NATS) streams(ctx context.Context) (leaders map[string]string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.Monitor+"/jsz?streams=true&accounts=true", nil)
+	state, err := Get(ctx, n.Monitor+"/jsz?streams=true&accounts=true")
 	if err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
 	var all struct {
 		Accounts []struct {
 			Streams []struct {
@@ -115,7 +109,7 @@ func (n *NATS) streams(ctx context.Context) (leaders map[string]string, err erro
 			} `json:"stream_detail"`
 		} `json:"account_details"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
+	if err := json.Unmarshal(state, &all); err != nil {
 		return nil, fmt.Errorf("decode the state of %s: %w", n.Name, err)
 	}
 	leaders = make(map[string]string)

@@ -1,12 +1,9 @@
 package harness
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -162,20 +159,8 @@ func await(ctx context.Context, ended <-chan struct{}, ready func(context.Contex
 // HTTPReady is a Ready function: a GET of the URL answers 200.
 func HTTPReady(url string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-			return fmt.Errorf("GET %s: %s: %s", url, resp.Status, bytes.TrimSpace(body))
-		}
-		return nil
+		_, err := Get(ctx, url)
+		return err
 	}
 }
 

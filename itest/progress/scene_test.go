@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -92,21 +90,9 @@ func (s *scene) mysql(database, sql string) {
 
 // ask reads one path of a progress service.
 func ask(ctx context.Context, m *mesh.Member, path string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.HTTP+path, nil)
+	body, err := harness.Get(ctx, m.HTTP+path)
 	if err != nil {
 		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: %s %s", path, resp.Status, body)
 	}
 	return json.Unmarshal(body, into)
 }

@@ -22,11 +22,11 @@ func TestAdopt(t *testing.T) {
 	s.CaughtUp(t, name)
 	s.wantRefused(t, "WEIR-CLI-009", "job", "adopt", name)
 	older := filepath.Join(t.TempDir(), "jetstream")
-	s.allDown(t, func() { replace(t, older, s.Store()) })
+	s.allDown(t, func() { harness.CopyDir(t, older, s.Store()) })
 	s.exec(t, "INSERT INTO t SELECT i FROM generate_series(100000, 100500) i; UPDATE t SET n = n + 1 WHERE id <= 20")
 	s.CaughtUp(t, name)
 
-	s.allDown(t, func() { replace(t, s.Store(), older) })
+	s.allDown(t, func() { harness.CopyDir(t, s.Store(), older) })
 	s.goesOn(t, "WEIR-JOB-002", "WEIR-PG-017") // the slot has been told to forget what only the targets have
 	s.Must(t, "job", "suspend", name)          // what was taken over is whole: it goes on from an epoch of its own
 	s.Must(t, "job", "resume", name)
@@ -101,17 +101,5 @@ func (s *scene) allDown(t *testing.T, do func()) {
 		if err := m.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// replace makes a folder a copy of another.
-func replace(t *testing.T, dst, src string) {
-	t.Helper()
-	err := os.RemoveAll(dst)
-	if err == nil {
-		err = os.CopyFS(dst, os.DirFS(src))
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }
