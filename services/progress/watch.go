@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"weir.dev/weir/pkg/bus"
@@ -29,7 +29,6 @@ type watcher struct {
 	interval time.Duration
 	tracker  progress.Tracker
 	filling  map[filled]*fill
-	refused  map[progress.Verdict]uint64
 }
 
 // filled is a sink whose dead letters are counted.
@@ -49,7 +48,6 @@ type arrival struct {
 func (w *watcher) run(ctx context.Context, ready func()) error {
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
-	w.refused = make(map[progress.Verdict]uint64)
 	for told := false; ; {
 		err := w.look(ctx)
 		switch {
@@ -81,7 +79,6 @@ func (w *watcher) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(heads, func(a, b *job.Head) int { return strings.Compare(a.Job, b.Job) })
 	there := make(map[string]bool, len(heads))
 	for _, h := range heads {
 		there[h.Job] = true
@@ -96,11 +93,13 @@ func (w *watcher) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.take(ctx); err != nil {
+	refused, err := w.take(ctx)
+	if err != nil {
 		return err
 	}
 	w.read.Forget(func(name string) bool { return !there[name] })
-	shown := view.View{At: time.Now(), Refused: w.refusals()}
+	maps.DeleteFunc(w.filling, func(k filled, _ *fill) bool { return !there[k.job] })
+	shown := view.View{At: time.Now(), Refused: refused}
 	for _, h := range heads {
 		o, err := w.read.Observe(ctx, h, w.tracker.Of(h.Job, time.Now()), nodes)
 		if err != nil {
@@ -118,11 +117,11 @@ func (w *watcher) look(ctx context.Context) error {
 	return w.records.Keep(ctx, shown.Jobs, w.tracker.Of)
 }
 
-// take takes the newest reports in. One that was refused is counted once, however often it is found.
-func (w *watcher) take(ctx context.Context) error {
+// take takes the newest reports in, and counts those that it refuses, by verdict.
+func (w *watcher) take(ctx context.Context) (map[progress.Verdict]uint64, error) {
 	batches, bad, err := w.read.Reports(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	now := time.Now()
 	refused := map[progress.Verdict]uint64{progress.Invalid: uint64(bad)}
@@ -133,11 +132,8 @@ func (w *watcher) take(ctx context.Context) error {
 			}
 		}
 	}
-	w.refused = refused
-	return nil
+	return refused, nil
 }
-
-func (w *watcher) refusals() map[progress.Verdict]uint64 { return w.refused }
 
 // fills counts the dead letters that came within the last minute.
 func (w *watcher) fills(name string, letters map[string]uint64, at time.Time) map[string]uint64 {

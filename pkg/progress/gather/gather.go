@@ -16,6 +16,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/pkg/bus"
@@ -43,6 +45,8 @@ type records struct {
 	planKey   string
 	plan      *plan.Deployment
 	manifests map[epoch.ID]*epoch.Manifest
+	// history is what was kept when the newest epoch in it became durable: before the next one nothing is added to it.
+	history []epoch.Link
 }
 
 // New makes a reader; it owns nothing.
@@ -50,7 +54,7 @@ func New(conn *bus.Conn, reg *registry.Registry) *Reader {
 	return &Reader{conn: conn, reg: reg, jobs: make(map[string]*records)}
 }
 
-// Heads reads the heads of all jobs that are not deleted.
+// Heads reads the heads of all jobs that are not deleted, by name.
 func (r *Reader) Heads(ctx context.Context) ([]*job.Head, error) {
 	views, err := r.reg.Heads(ctx)
 	if err != nil {
@@ -62,6 +66,7 @@ func (r *Reader) Heads(ctx context.Context) ([]*job.Head, error) {
 			heads = append(heads, v.Head)
 		}
 	}
+	slices.SortFunc(heads, func(a, b *job.Head) int { return strings.Compare(a.Job, b.Job) })
 	return heads, nil
 }
 
@@ -263,11 +268,15 @@ func (r *Reader) Epochs(ctx context.Context, h *job.Head, limit int) (progress.E
 	if h.Durable == nil {
 		return progress.ListEpochs(h, nil, limit), nil
 	}
-	links, err := r.reg.History(ctx, h.Job, h.Durable.Ref)
-	if err != nil {
-		return progress.EpochList{}, fmt.Errorf("read the epochs of %s: %w", h.Job, err)
+	k := r.records(h)
+	if n := len(k.history); n == 0 || k.history[n-1].Ref != h.Durable.Ref {
+		links, err := r.reg.History(ctx, h.Job, h.Durable.Ref)
+		if err != nil {
+			return progress.EpochList{}, fmt.Errorf("read the epochs of %s: %w", h.Job, err)
+		}
+		k.history = links
 	}
-	return progress.ListEpochs(h, links, limit), nil
+	return progress.ListEpochs(h, k.history, limit), nil
 }
 
 // Head reads one job's head; ok is false when there is no such job.

@@ -3,8 +3,6 @@ package control
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/job"
@@ -45,17 +43,14 @@ func (c *Client) observe(ctx context.Context, name string) (progress.Observation
 
 // Jobs reads the heads of all jobs that are not deleted, by name.
 func (c *Client) Jobs(ctx context.Context) ([]job.Head, error) {
-	views, err := c.reg.Heads(ctx)
+	read, err := gather.New(c.conn, c.reg).Heads(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read the heads: %w", err)
+		return nil, err
 	}
-	heads := []job.Head{}
-	for _, v := range views {
-		if v.Head != nil && v.Head.Phase != job.Deleted {
-			heads = append(heads, *v.Head)
-		}
+	heads := make([]job.Head, len(read))
+	for i, h := range read {
+		heads[i] = *h
 	}
-	slices.SortFunc(heads, func(a, b job.Head) int { return strings.Compare(a.Job, b.Job) })
 	return heads, nil
 }
 
