@@ -6,17 +6,15 @@ import (
 	"sync"
 	"time"
 
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/services/cdc-mysql/internal/core"
 )
 
-// connectorName is how reports call this source, logSplit how they call the log.
-const (
-	connectorName = "mysql"
-	logSplit      = "log"
-)
+// connectorName is how reports call this source.
+const connectorName = "mysql"
 
 // progress is what a reader may be asked about from other goroutines. The reader touches it once per batch.
 type progress struct {
@@ -24,8 +22,7 @@ type progress struct {
 
 	mu         sync.Mutex
 	phase      report.Lifecycle
-	active     string // the split being read
-	assigned   bool   // the log is
+	splits     halves.Splits
 	restored   position.Position
 	consumed   position.Position
 	lastChange time.Time
@@ -42,7 +39,7 @@ func newProgress(copies bool) *progress {
 func (p *progress) split(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.active = id
+	p.splits.Begin(id)
 }
 
 func (p *progress) lifecycle(l report.Lifecycle) {
@@ -55,19 +52,14 @@ func (p *progress) lifecycle(l report.Lifecycle) {
 func (p *progress) read(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case p.active != id:
-	case p.assigned:
-		p.active = logSplit
-	default:
-		p.active = ""
-	}
+	p.splits.End(id)
 }
 
 func (p *progress) start(from position.Position) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.assigned, p.active, p.restored, p.consumed = true, logSplit, from, from
+	p.splits.Follow()
+	p.restored, p.consumed = from, from
 }
 
 func (p *progress) emitted(id rows.TableID, n int, ts int64) {
@@ -99,10 +91,7 @@ func (p *progress) observe(head *core.Point) {
 func (p *progress) report() report.Reader {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := report.Reader{Connector: connectorName, Lifecycle: p.phase, Rows: report.ExactOf(p.rows)}
-	if p.active != "" {
-		r.ActiveSplit = report.ExactOf(p.active)
-	}
+	r := report.Reader{Connector: connectorName, Lifecycle: p.phase, ActiveSplit: p.splits.Active(), Rows: report.ExactOf(p.rows)}
 	for id, n := range p.tables {
 		r.Tables = append(r.Tables, report.Table{Name: string(id), Lifecycle: p.phase, Rows: report.ExactOf(n)})
 	}
@@ -110,11 +99,11 @@ func (p *progress) report() report.Reader {
 	if p.copies {
 		// Only the reader of the log knows where the source is, and nobody may wait for this one.
 		r.Copies, r.Lifecycle, r.Head = true, report.Unknown, report.UnsupportedOf[report.SourceHead]()
-		if p.active != "" {
+		if !p.splits.Idle() {
 			r.Lifecycle = report.Snapshot
 		}
 	}
-	if !p.assigned {
+	if !p.splits.Following() {
 		return r
 	}
 	r.Restored, r.Consumed = report.ExactOf(p.restored), report.ExactOf(p.consumed)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/pkg/rows"
@@ -17,9 +18,6 @@ import (
 // connectorName is how reports call this source.
 const connectorName = "postgres"
 
-// logSplit is how reports call the log.
-const logSplit = "log"
-
 // progress is what a reader may be asked about from other goroutines. The reader touches it once per batch.
 type progress struct {
 	metrics *metrics
@@ -27,8 +25,7 @@ type progress struct {
 
 	mu         sync.Mutex
 	phase      report.Lifecycle
-	active     string // the split being read
-	assigned   bool   // the log is
+	splits     halves.Splits
 	restored   core.Position
 	consumed   core.Position
 	lastChange time.Time
@@ -50,7 +47,7 @@ func newProgress(m *metrics, copies bool) *progress {
 func (p *progress) split(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.active = id
+	p.splits.Begin(id)
 }
 
 // lifecycle says where the reader of the log is.
@@ -64,19 +61,14 @@ func (p *progress) lifecycle(l report.Lifecycle) {
 func (p *progress) read(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case p.active != id:
-	case p.assigned:
-		p.active = logSplit
-	default:
-		p.active = ""
-	}
+	p.splits.End(id)
 }
 
 func (p *progress) start(from core.Position) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.assigned, p.active, p.restored, p.consumed = true, logSplit, from, from
+	p.splits.Follow()
+	p.restored, p.consumed = from, from
 }
 
 func (p *progress) emitted(ctx context.Context, id rows.TableID, n int, ts int64) {
@@ -127,10 +119,7 @@ func (p *progress) observe(ctx context.Context, h pgrepl.Head) {
 func (p *progress) report() report.Reader {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := report.Reader{Connector: connectorName, Lifecycle: p.phase, Rows: report.ExactOf(p.rows)}
-	if p.active != "" {
-		r.ActiveSplit = report.ExactOf(p.active)
-	}
+	r := report.Reader{Connector: connectorName, Lifecycle: p.phase, ActiveSplit: p.splits.Active(), Rows: report.ExactOf(p.rows)}
 	for id, n := range p.tables {
 		r.Tables = append(r.Tables, report.Table{Name: string(id), Lifecycle: p.phase, Rows: report.ExactOf(n)})
 	}
@@ -138,11 +127,11 @@ func (p *progress) report() report.Reader {
 	if p.copies {
 		// Only the reader of the log knows where the source is, and nobody may wait for this one.
 		r.Copies, r.Lifecycle, r.Head = true, report.Unknown, report.UnsupportedOf[report.SourceHead]()
-		if p.active != "" {
+		if !p.splits.Idle() {
 			r.Lifecycle = report.Snapshot
 		}
 	}
-	if !p.assigned {
+	if !p.splits.Following() {
 		return r
 	}
 	r.Restored = report.ExactOf[position.Position](p.restored.Public())
