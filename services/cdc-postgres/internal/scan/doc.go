@@ -21,7 +21,7 @@
 //
 // PostgreSQL documentation, "COPY", "Binary Format". A tuple is what lies there between the header and the trailer: the
 // number of cells in two bytes, and of each its length in four, -1 for null, and its bytes. COPY has one form for all
-// columns: those without a binary one are written as text by their output function before (see [Plan.List]). Measured with
-// 4,000,000 rows of 10 columns: the rows of the extended protocol cost the server as much, and the client a third more,
-// which is a slice per cell.
+// columns: those without a binary one are written as text by their output function before (see [Plan.List]). In a profile of a
+// copy by the extended protocol the slice per cell was 6 % of the process where rows were decoded, and 9 % where they were kept
+// and taken apart again; the server's part was the same.
 package scan
