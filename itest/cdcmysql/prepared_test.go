@@ -37,9 +37,9 @@ func (x xa) run(statements ...string) {
 }
 
 // The rows of a distributed transaction come when it is committed, at its place in the log, whatever attempts have begun and
-// ended since it was prepared; those of one that is rolled back never do.
+// ended since it was prepared; those of one that is rolled back never do. It runs beside no other test: a log that begins on the
+// same server between PREPARE and COMMIT stops, whoever's they are.
 func TestDistributedTransactions(t *testing.T) {
-	t.Parallel()
 	for name, server := range kinds(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,8 +72,8 @@ func TestDistributedTransactions(t *testing.T) {
 }
 
 // One that was prepared before the log of a job begins, and is committed behind the copy, has its rows in neither: the job stops.
+// It runs beside no other test either.
 func TestPreparedBefore(t *testing.T) {
-	t.Parallel()
 	run(t, mysql, "CREATE DATABASE xa_before", "CREATE TABLE xa_before.t (id int PRIMARY KEY)", "INSERT INTO xa_before.t VALUES (0)")
 	x := connect(t, mysql)
 	x.run("XA START 'before'", "INSERT INTO xa_before.t VALUES (1)", "XA END 'before'", "XA PREPARE 'before'")
