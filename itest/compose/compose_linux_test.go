@@ -45,7 +45,7 @@ func TestCompose(t *testing.T) {
 	script(t, root, "compose-secrets.sh", p.secrets)
 	p.standIns(t)
 
-	p.compose(t, "--profile", "demo", "build")
+	p.compose(t, "--profile", "demo", "--profile", "cli", "build")
 	t.Cleanup(func() {
 		if t.Failed() {
 			p.tellLogs(t)
