@@ -209,6 +209,8 @@ func TestJobLivesFromSubmitToRelease(t *testing.T) {
 				m.t.Errorf("%s committed %d times", e, n)
 			}
 		}
+		// The head does not wait for what is dropped behind it.
+		synctest.Wait()
 		if fences, err := m.conn.DataFences(m.ctx, "shop"); err != nil || len(fences) != 0 {
 			m.t.Errorf("data streams left: %v, %v", fences, err)
 		}
