@@ -274,7 +274,7 @@ func bigEpoch(w *world) {
 	w.run()
 	w.fill(10)
 	var batches []*rows.Batch
-	for round := range int64(12) {
+	for round := range int64(6) {
 		var changes []change
 		for id := int64(1); id <= 300; id++ {
 			op := rows.OpUpdateAfter

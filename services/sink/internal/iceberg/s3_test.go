@@ -90,7 +90,7 @@ func TestConformanceOnObjects(t *testing.T) {
 		s := o.spec(t, spec.Upsert)
 		ice := s.Config.(*spec.IcebergSink)
 		ice.Warehouse = config.NewText(fmt.Sprintf("s3://lake/%d", n.Add(1)))
-		return sinktest.Fixture{Connector: Connector{}, Resolve: resolve, Spec: s, TinyEpochs: 40, Read: newReader(t, s).read}
+		return sinktest.Fixture{Connector: Connector{}, Resolve: resolve, Spec: s, TinyEpochs: 20, Read: newReader(t, s).read}
 	})
 }
 
