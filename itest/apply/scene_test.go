@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/itest/mesh"
+	"weir.dev/weir/services/weir/verify/audit"
 )
 
 const name = "shop"
@@ -98,12 +99,12 @@ func (s *scene) apply(t *testing.T, spec string) application {
 // wantSame compares tables, given by their names at the source, with their copies.
 func (s *scene) wantSame(t *testing.T, tables ...string) {
 	t.Helper()
-	cfg := harness.CompareConfig{SourceURL: source.URL(s.db), TargetURL: target.URL(s.db), Values: true}
+	cfg := audit.CompareConfig{SourceURL: source.URL(s.db), TargetURL: target.URL(s.db), Values: true}
 	for _, table := range tables {
 		_, short, _ := strings.Cut(table, ".")
-		cfg.Tables = append(cfg.Tables, harness.TablePair{Source: table, Target: "copy." + short})
+		cfg.Tables = append(cfg.Tables, audit.TablePair{Source: table, Target: "copy." + short})
 	}
-	all, err := harness.CompareTables(t.Context(), cfg)
+	all, err := audit.CompareTables(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/itest/audit"
 	"weir.dev/weir/itest/harness"
-	"weir.dev/weir/itest/shop"
+	"weir.dev/weir/services/weir/verify/audit"
+	"weir.dev/weir/services/weir/verify/shop"
 )
 
 // TestOracle: the shop's load, read from the log by the oracle, is what the tables went through.

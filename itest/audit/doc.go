@@ -1,18 +1,2 @@
-// Package audit tells what a target must hold, from the source's own log, and what a reader of the target saw.
-//
-// # Role
-//
-// [Oracle] reads the same transactions as a job through a slot of its own, decoded by other code, and [Changelog] what a
-// changelog sink made of them; [Ledger] the sink's commits; [Reader] looks at the target while faults happen. What has
-// to hold of them is in pkg/meshtest's validators, which the bubble suite uses too.
-//
-// # Invariants
-//
-//   - A1: an oracle's transactions are those a job sees: it is opened before the first change.
-//   - A2: values are compared as PostgreSQL's own text under the same settings; none of Weir's codecs takes part.
-//   - A3: one look of a reader is one statement, hence one snapshot.
-//
-// # Failure
-//
-// A message that cannot be decoded, or a table without a key, is an error: an oracle that guesses proves nothing.
+// Package audit tries the audit of `weir verify` and its load on real servers: what they must find, they find.
 package audit

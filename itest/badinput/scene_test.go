@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/itest/mesh"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/services/weir/verify/audit"
 )
 
 // scene is what the jobs of the test share.
@@ -167,9 +168,9 @@ func (f *flow) equal(tb testing.TB) {
 
 func (f *flow) compare(tb testing.TB) {
 	tb.Helper()
-	outcomes, err := harness.CompareTables(tb.Context(), harness.CompareConfig{
+	outcomes, err := audit.CompareTables(tb.Context(), audit.CompareConfig{
 		SourceURL: f.source.URL(f.name), TargetURL: f.target.URL(f.name),
-		Tables: []harness.TablePair{{Source: "public.t", Target: "copied.t"}},
+		Tables: []audit.TablePair{{Source: "public.t", Target: "copied.t"}},
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/itest/mesh"
 	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/services/weir/verify/audit"
 )
 
 // product is one `weir up` with one job.
@@ -176,9 +176,9 @@ func upsert() string {
 // sameRows compares the target's table with the source's: speed without the rows would be nothing.
 func (s *stand) sameRows(database string) {
 	s.Helper()
-	outcomes, err := harness.CompareTables(s.Context(), harness.CompareConfig{
+	outcomes, err := audit.CompareTables(s.Context(), audit.CompareConfig{
 		SourceURL: s.source.URL("postgres"), TargetURL: s.target.URL(database),
-		Tables: []harness.TablePair{{Source: "bench.wide", Target: "bench.wide"}},
+		Tables: []audit.TablePair{{Source: "bench.wide", Target: "bench.wide"}},
 	})
 	if err != nil {
 		s.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/itest/mesh"
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/services/weir/verify/audit"
 )
 
 const valuesSpec = `apiVersion: weir/v1
@@ -57,11 +58,11 @@ func TestValueOfManyMegabytes(t *testing.T) {
 // same compares tables with their copies.
 func (s *scene) same(t *testing.T, tables ...string) {
 	t.Helper()
-	var pairs []harness.TablePair
+	var pairs []audit.TablePair
 	for _, table := range tables {
-		pairs = append(pairs, harness.TablePair{Source: "public." + table, Target: "copy." + table})
+		pairs = append(pairs, audit.TablePair{Source: "public." + table, Target: "copy." + table})
 	}
-	outcomes, err := harness.CompareTables(t.Context(), harness.CompareConfig{
+	outcomes, err := audit.CompareTables(t.Context(), audit.CompareConfig{
 		SourceURL: s.source.URL("postgres"), TargetURL: s.target.URL("postgres"), Tables: pairs,
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/itest/mesh"
 	"weir.dev/weir/itest/rig"
+	"weir.dev/weir/services/weir/verify/audit"
 )
 
 const (
@@ -190,11 +191,11 @@ func copied(tb testing.TB, target *pgx.Conn, tables []string) (read, changes int
 
 func compareCopies(tb testing.TB, r *rig.Rig) {
 	tb.Helper()
-	var pairs []harness.TablePair
+	var pairs []audit.TablePair
 	for _, table := range copies.Keyed() {
-		pairs = append(pairs, harness.TablePair{Source: copies.Schema + "." + table.Name, Target: "goods_copy." + table.Name})
+		pairs = append(pairs, audit.TablePair{Source: copies.Schema + "." + table.Name, Target: "goods_copy." + table.Name})
 	}
-	outcomes, err := harness.CompareTables(tb.Context(), harness.CompareConfig{
+	outcomes, err := audit.CompareTables(tb.Context(), audit.CompareConfig{
 		SourceURL: r.Source.URL("postgres"), TargetURL: r.Target.URL("postgres"), Tables: pairs, Values: true,
 	})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/services/weir/verify/relay"
 )
 
 // target is a place in the mesh that something happens to: the processes there change with every fault.
@@ -43,8 +44,8 @@ func (f fault) String() string { return string(f.at) + " " + f.what }
 // coordinator says that no attempt may begin because of this fault.
 func (f fault) coordinator() bool { return f.at == leader || f.at == standby }
 
-var partitions = map[string]harness.Direction{
-	"cut off": harness.Both, "not heard": harness.Requests, "hears nothing": harness.Replies,
+var partitions = map[string]relay.Direction{
+	"cut off": relay.Both, "not heard": relay.Requests, "hears nothing": relay.Replies,
 }
 
 // deck is n faults: kills, freezes and partitions in turn, each in an order of chance, so that a short run has some of each
@@ -82,7 +83,7 @@ func deck(rng *rand.Rand, n int, only string) []fault {
 type victim struct {
 	*harness.Process
 	name  string
-	way   *harness.Relay
+	way   *relay.Relay
 	ready func(context.Context) error
 }
 

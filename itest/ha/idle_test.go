@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/itest/mesh"
 	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/services/weir/verify/process"
 )
 
 // idleJobs lie on one process of each role, while nothing happens at their source; ITEST_IDLE_JOBS is for other
@@ -107,8 +108,8 @@ func measureIdle(b *testing.B, m *mesh.Mesh, jobs int) {
 	for _, member := range m.Members {
 		processes[member.Node] = member.Process
 	}
-	usage := func() map[string]harness.Usage {
-		all := make(map[string]harness.Usage)
+	usage := func() map[string]process.Usage {
+		all := make(map[string]process.Usage)
 		for name, p := range processes {
 			u, err := p.Usage()
 			if err != nil {

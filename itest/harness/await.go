@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"weir.dev/weir/services/weir/verify/process"
 )
 
 // Await asks again and again until ask returns nil. When within is over it fails the test with ask's last error. what
@@ -12,7 +14,7 @@ func Await(tb testing.TB, within time.Duration, what string, ask func(context.Co
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), within)
 	defer cancel()
-	if err := await(ctx, nil, ask); err != nil {
+	if err := process.Await(ctx, nil, ask); err != nil {
 		tb.Fatalf("wait for %s: %v", what, err)
 	}
 }

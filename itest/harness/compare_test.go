@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/services/weir/verify/audit"
 )
 
 func TestCompareTables(t *testing.T) {
@@ -21,11 +22,11 @@ func TestCompareTables(t *testing.T) {
 		CREATE TABLE b.keyless AS SELECT * FROM a.keyless`); err != nil {
 		t.Fatal(err)
 	}
-	compare := func(t *testing.T, table string, values bool) harness.Comparison {
+	compare := func(t *testing.T, table string, values bool) audit.Comparison {
 		t.Helper()
-		got, err := harness.CompareTables(ctx, harness.CompareConfig{
+		got, err := audit.CompareTables(ctx, audit.CompareConfig{
 			SourceURL: pg.URL("postgres"), TargetURL: pg.URL("postgres"),
-			Tables: []harness.TablePair{{Source: "a." + table, Target: "b." + table}},
+			Tables: []audit.TablePair{{Source: "a." + table, Target: "b." + table}},
 			Values: values,
 		})
 		if err != nil {
@@ -85,9 +86,9 @@ func TestCompareTables(t *testing.T) {
 		if err := pg.Exec(ctx, "postgres", "ALTER TABLE b.t DROP COLUMN v"); err != nil {
 			t.Fatal(err)
 		}
-		_, err := harness.CompareTables(ctx, harness.CompareConfig{
+		_, err := audit.CompareTables(ctx, audit.CompareConfig{
 			SourceURL: pg.URL("postgres"), TargetURL: pg.URL("postgres"),
-			Tables: []harness.TablePair{{Source: "a.t", Target: "b.t"}},
+			Tables: []audit.TablePair{{Source: "a.t", Target: "b.t"}},
 		})
 		wantSQLState(t, err, "42703") // undefined_column
 	})

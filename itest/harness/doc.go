@@ -6,8 +6,8 @@
 //
 // Everything a flow needs from outside is here: private PostgreSQL clusters
 // ([StartPostgres]), a NATS server ([StartNATS]), products built from this
-// checkout ([BuildBinary], [StartProcess]), faults by signal (Kill, Pause,
-// Resume, Restart) and the verdict, row by row ([CompareTables]).
+// checkout ([BuildBinary], [StartProcess]) and faults by signal (Kill, Pause,
+// Resume, Restart). The verdict is that of weir verify, in its package audit.
 //
 // Each Start function fails its test and cleans up after it; each Run function
 // is the same for programs, returns errors and leaves Close to the caller.

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/client"
+
+	"weir.dev/weir/services/weir/verify/process"
 )
 
 // MySQLConfig says how a private MySQL or MariaDB server is made.
@@ -159,11 +161,11 @@ func (m *MySQL) create(ctx context.Context, fresh string) error {
 			return err
 		}
 		m.Port = port
-		m.proc = &Process{cfg: ProcessConfig{
+		m.proc = process.New(ProcessConfig{
 			Name: "mysql", Path: m.program.path, Args: m.args("--init-file=" + m.initFile()), Dir: m.dir, Ready: m.ready,
-		}}
+		})
 		err = m.proc.Start(ctx)
-		m.proc.cfg.Args = m.args() // of later starts
+		m.proc.SetArgs(m.args()...) // of later starts
 		if err == nil {
 			return nil
 		}
@@ -262,10 +264,7 @@ func (m *MySQL) Configure(settings map[string]string) {
 		}
 	}
 	m.mu.Unlock()
-	args := m.args()
-	m.proc.mu.Lock()
-	m.proc.cfg.Args = args
-	m.proc.mu.Unlock()
+	m.proc.SetArgs(m.args()...)
 }
 
 // Stop shuts the server down in order.
@@ -299,7 +298,7 @@ func (m *MySQL) Close() error {
 	if m == nil {
 		return nil
 	}
-	if m.proc != nil && m.proc.cmd != nil {
+	if m.proc != nil {
 		m.Kill()
 	}
 	if err := os.RemoveAll(m.dir); err != nil {

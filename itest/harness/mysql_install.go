@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"weir.dev/weir/services/weir/verify/process"
 )
 
 // ErrNoMySQL and ErrNoMariaDB name the remedy, since whoever reads them wants to run a test.
@@ -68,8 +70,8 @@ func findMariaDB() (mysqlProgram, error) {
 // command is a run of the program to its end.
 func (p mysqlProgram) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.path, append(append([]string{}, p.args...), args...)...)
-	cmd.Env = environment()
-	cmd.SysProcAttr = childAttributes(nil)
+	cmd.Env = process.Environment()
+	cmd.SysProcAttr = process.Attributes(nil)
 	return cmd
 }
 

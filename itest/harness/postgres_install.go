@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+
+	"weir.dev/weir/services/weir/verify/process"
 )
 
 // ErrNoPostgres names the remedy, since whoever reads it wants to run a test.
@@ -136,8 +138,8 @@ func (p *Postgres) initdb(ctx context.Context) error {
 		"--pgdata", p.dataDir(), "--username", p.Admin.Name, "--pwfile", passwords,
 		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync")
 	cmd.Dir = p.dir
-	cmd.Env = append(environment(), "LC_ALL=C.UTF-8")
-	cmd.SysProcAttr = childAttributes(p.account.credential())
+	cmd.Env = append(process.Environment(), "LC_ALL=C.UTF-8")
+	cmd.SysProcAttr = process.Attributes(p.account.credential())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}

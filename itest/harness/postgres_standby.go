@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"weir.dev/weir/services/weir/verify/process"
 )
 
 // StartStandby makes and starts a physical standby of the cluster that lasts as long as the test, see RunStandby.
@@ -50,7 +52,7 @@ func (p *Postgres) RunStandby(ctx context.Context, name string) (*Postgres, erro
 	if err := s.run(ctx); err != nil {
 		return fail(s, err)
 	}
-	err = await(ctx, nil, func(ctx context.Context) error {
+	err = process.Await(ctx, nil, func(ctx context.Context) error {
 		at, err := Value[string](ctx, p, "postgres", "SELECT state FROM pg_stat_replication WHERE application_name = $1", name)
 		if err == nil && at != "streaming" {
 			err = fmt.Errorf("it is in state %s", at)

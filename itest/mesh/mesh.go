@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/services/weir/verify/relay"
 )
 
 // Role is what a process of the mesh does; it is also the name of its program.
@@ -57,7 +58,7 @@ type Member struct {
 	// HTTP is the base URL of health and metrics.
 	HTTP string
 	// Way is the process's network to NATS; nil unless [Config.Relayed].
-	Way *harness.Relay
+	Way *relay.Relay
 }
 
 // Mesh is a running Weir. It lasts as long as its test.

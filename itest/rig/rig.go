@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/itest/audit"
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/itest/mesh"
-	"weir.dev/weir/itest/shop"
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/services/weir/verify/audit"
+	"weir.dev/weir/services/weir/verify/shop"
 )
 
 // Job is the name of the flow's job, Copy and Log those of its sinks and, after "shop_", of their schemas.

@@ -3,10 +3,9 @@ package rig
 import (
 	"testing"
 
-	"weir.dev/weir/itest/audit"
-	"weir.dev/weir/itest/harness"
-	"weir.dev/weir/itest/shop"
-	"weir.dev/weir/pkg/meshtest"
+	"weir.dev/weir/pkg/verdict"
+	"weir.dev/weir/services/weir/verify/audit"
+	"weir.dev/weir/services/weir/verify/shop"
 )
 
 // Verdict closes the shop, waits until all of it has arrived and fails the test for every guarantee that does not hold:
@@ -56,7 +55,7 @@ func (r *Rig) Verdict(tb testing.TB) {
 			tb.Error(err)
 			continue
 		}
-		if err := meshtest.LedgerContiguous(log); err != nil {
+		if err := verdict.LedgerContiguous(log); err != nil {
 			tb.Error(err)
 		}
 	}
@@ -65,11 +64,11 @@ func (r *Rig) Verdict(tb testing.TB) {
 
 func (r *Rig) compareCopy(tb testing.TB) {
 	tb.Helper()
-	var pairs []harness.TablePair
+	var pairs []audit.TablePair
 	for _, table := range shop.Tables() {
-		pairs = append(pairs, harness.TablePair{Source: "shop." + table, Target: "shop_copy." + table})
+		pairs = append(pairs, audit.TablePair{Source: "shop." + table, Target: "shop_copy." + table})
 	}
-	outcomes, err := harness.CompareTables(tb.Context(), harness.CompareConfig{
+	outcomes, err := audit.CompareTables(tb.Context(), audit.CompareConfig{
 		SourceURL: r.Source.URL("postgres"), TargetURL: r.Target.URL("postgres"), Tables: pairs,
 		Values: true, // invented people
 	})

@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/itest/mesh"
+	"weir.dev/weir/services/weir/verify/audit"
 )
 
 const name = "shop"
@@ -104,9 +105,9 @@ func (s *scene) load(t *testing.T) (quiet func()) {
 // wantSame compares the table with its copy.
 func (s *scene) wantSame(t *testing.T) {
 	t.Helper()
-	all, err := harness.CompareTables(t.Context(), harness.CompareConfig{
+	all, err := audit.CompareTables(t.Context(), audit.CompareConfig{
 		SourceURL: s.pg.URL("source"), TargetURL: s.pg.URL("target"), Values: true,
-		Tables: []harness.TablePair{{Source: "public.t", Target: "copy.t"}},
+		Tables: []audit.TablePair{{Source: "public.t", Target: "copy.t"}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"weir.dev/weir/itest/mesh"
 	"weir.dev/weir/pkg/pgcodec"
 	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/services/weir/verify/audit"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens")
@@ -147,11 +148,11 @@ func (w *world) readAs(t *testing.T, p path) {
 
 func (w *world) compare(t *testing.T, tables []string) {
 	t.Helper()
-	var pairs []harness.TablePair
+	var pairs []audit.TablePair
 	for _, table := range tables {
-		pairs = append(pairs, harness.TablePair{Source: table, Target: "copy." + strings.TrimPrefix(table, "m.")})
+		pairs = append(pairs, audit.TablePair{Source: table, Target: "copy." + strings.TrimPrefix(table, "m.")})
 	}
-	outcomes, err := harness.CompareTables(t.Context(), harness.CompareConfig{
+	outcomes, err := audit.CompareTables(t.Context(), audit.CompareConfig{
 		SourceURL: w.source.URL("postgres"), TargetURL: w.target.URL("postgres"), Tables: pairs, Values: true,
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/pkg/verdict"
 )
 
 // inlineStage is the size up to which a piece travels in the ack.
@@ -92,7 +93,7 @@ func (c *ledgerCommitter) Claim(context.Context) (job.LedgerRow, error) {
 
 func (c *ledgerCommitter) Commit(ctx context.Context, e sink.Commit) (sink.Result, error) {
 	s := step{
-		LedgerID: LedgerID{c.cfg.Job, c.cfg.Sink.Name}, life: c.cfg.Life, fence: c.cfg.Fence, ref: e.Ref, prev: e.Prev,
+		LedgerID: verdict.LedgerID{Job: c.cfg.Job, Sink: c.cfg.Sink.Name}, life: c.cfg.Life, fence: c.cfg.Fence, ref: e.Ref, prev: e.Prev,
 	}
 	for _, st := range e.Staged {
 		if err := c.read(ctx, st, &s); err != nil {

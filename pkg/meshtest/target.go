@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,42 +13,17 @@ import (
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/verdict"
 )
-
-// Change is one row as it became visible in a [Target].
-type Change struct {
-	Table string
-	Key   string
-	Op    rows.Op
-	Txn   uint64
-	Ord   uint32
-	// Row is the row's columns as JSON; it is not part of what makes two changes the same.
-	Row string
-	// Epoch and Fence tell which commit made it visible.
-	Epoch epoch.ID
-	Fence fence.Token
-}
-
-// LedgerID names a ledger in a target.
-type LedgerID struct{ Job, Sink string }
-
-// Applied is one row of a target's ledger log.
-type Applied struct {
-	LedgerID
-	Ref, Prev epoch.Ref
-	Fence     fence.Token
-	Rows      uint64
-	At        time.Time
-}
 
 // Target is a database in memory with what a transactional sink needs: a ledger row per (job, sink), a log of commits,
 // and steps that are visible as a whole or not at all. It has the ways to misbehave that a real one has. It is safe for
 // concurrent use; the zero value is an empty database.
 type Target struct {
 	mu      sync.Mutex
-	ledgers map[LedgerID]job.LedgerRow
-	log     []Applied
-	changes []Change
+	ledgers map[verdict.LedgerID]job.LedgerRow
+	log     []verdict.Applied
+	changes []verdict.Change
 	faults  targetFaults
 	refused uint64
 }
@@ -103,14 +77,14 @@ func (t *Target) set(f func(*targetFaults)) {
 }
 
 // Changes is everything that is visible, in the order in which it became so.
-func (t *Target) Changes() []Change {
+func (t *Target) Changes() []verdict.Change {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clip(t.changes)
 }
 
 // Log is the ledger log of all sinks.
-func (t *Target) Log() []Applied {
+func (t *Target) Log() []verdict.Applied {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clip(t.log)
@@ -120,7 +94,7 @@ func (t *Target) Log() []Applied {
 func (t *Target) Ledger(jobName, sink string) (row job.LedgerRow, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	row, ok = t.ledgers[LedgerID{jobName, sink}]
+	row, ok = t.ledgers[verdict.LedgerID{Job: jobName, Sink: sink}]
 	return row, ok
 }
 
@@ -132,7 +106,7 @@ func (t *Target) Refused() uint64 {
 }
 
 // Rows is the table state that an upsert of all changes gives: key to row, by table.
-func (t *Target) Rows() map[string]map[string]string { return Replay(t.Changes()) }
+func (t *Target) Rows() map[string]map[string]string { return verdict.Replay(t.Changes()) }
 
 // Restore puts the target back to what it was after its first n commits: somebody restored an old copy.
 func (t *Target) Restore(n int) {
@@ -140,12 +114,12 @@ func (t *Target) Restore(n int) {
 	defer t.mu.Unlock()
 	t.log = t.log[:n:n]
 	kept := make(map[epoch.ID]bool)
-	last := make(map[LedgerID]epoch.Ref)
+	last := make(map[verdict.LedgerID]epoch.Ref)
 	for _, a := range t.log {
 		kept[a.Ref.Epoch] = true
 		last[a.LedgerID] = a.Ref
 	}
-	var changes []Change
+	var changes []verdict.Change
 	for _, c := range t.changes {
 		if kept[c.Epoch] {
 			changes = append(changes, c)
@@ -167,7 +141,7 @@ func (t *Target) claim(jobName, sink, life string, own fence.Token) (job.LedgerR
 	if t.faults.down {
 		return job.LedgerRow{}, errDown
 	}
-	k := LedgerID{jobName, sink}
+	k := verdict.LedgerID{Job: jobName, Sink: sink}
 	row, ok := t.ledgers[k]
 	switch {
 	case !ok:
@@ -180,7 +154,7 @@ func (t *Target) claim(jobName, sink, life string, own fence.Token) (job.LedgerR
 	}
 	row.Fence = own
 	if t.ledgers == nil {
-		t.ledgers = make(map[LedgerID]job.LedgerRow)
+		t.ledgers = make(map[verdict.LedgerID]job.LedgerRow)
 	}
 	t.ledgers[k] = row
 	return row, nil
@@ -188,11 +162,11 @@ func (t *Target) claim(jobName, sink, life string, own fence.Token) (job.LedgerR
 
 // step is one commit: rows and ledger in one go.
 type step struct {
-	LedgerID
+	verdict.LedgerID
 	life      string
 	fence     fence.Token
 	ref, prev epoch.Ref
-	changes   []Change
+	changes   []verdict.Change
 }
 
 // apply does a step. applied is false when the ledger already held it.
@@ -252,7 +226,7 @@ func (t *Target) apply(ctx context.Context, s step) (applied bool, err error) {
 	row.Ref = s.ref
 	t.ledgers[k] = row
 	t.changes = append(t.changes, s.changes...)
-	t.log = append(t.log, Applied{
+	t.log = append(t.log, verdict.Applied{
 		LedgerID: s.LedgerID, Ref: s.ref, Prev: s.prev, Fence: s.fence, Rows: uint64(len(s.changes)), At: time.Now(),
 	})
 	if t.faults.lostReply > 0 {
@@ -262,34 +236,10 @@ func (t *Target) apply(ctx context.Context, s step) (applied bool, err error) {
 	return true, nil
 }
 
-// Replay is the table state that an upsert of changes in their order gives: key to row, by table. Tables that were
-// emptied are left out.
-func Replay(changes []Change) map[string]map[string]string {
-	state := make(map[string]map[string]string)
-	for _, c := range changes {
-		table := state[c.Table]
-		switch c.Op {
-		case rows.OpTruncate:
-			clear(table)
-		case rows.OpDelete:
-			delete(table, c.Key)
-		case rows.OpUpdateBefore:
-		case rows.OpRead, rows.OpInsert, rows.OpUpdateAfter:
-			if table == nil {
-				table = make(map[string]string)
-				state[c.Table] = table
-			}
-			table[c.Key] = c.Row
-		}
-	}
-	maps.DeleteFunc(state, func(_ string, rows map[string]string) bool { return len(rows) == 0 })
-	return state
-}
-
 // changeOf reads row i of a batch.
-func changeOf(b *rows.Batch, i int) Change {
+func changeOf(b *rows.Batch, i int) verdict.Change {
 	row := b.AppendColumnsJSON(nil, i)
-	c := Change{
+	c := verdict.Change{
 		Table: string(b.Schema().Table()), Op: b.Op(i), Txn: b.Txn(i), Ord: b.Ord(i), Row: string(row),
 	}
 	var key []any

@@ -12,13 +12,14 @@ import (
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/source/generator"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/pkg/verdict"
 )
 
 // Generated is what a generator has made up to the positions of a manifest: the truth against which a target is judged.
 // Per key the changes are in the source's order. It is made by one reader after the other that read from the start
-// without a mesh; so [FinalRows] holds the columns too against what a source without faults gives.
-func Generated(cfg spec.GeneratorSource, name string, at *epoch.Manifest) ([]Change, error) {
-	var all []Change
+// without a mesh; so [verdict.FinalRows] holds the columns too against what a source without faults gives.
+func Generated(cfg spec.GeneratorSource, name string, at *epoch.Manifest) ([]verdict.Change, error) {
+	var all []verdict.Change
 	for r := range cfg.Readers {
 		st := at.Subtasks[plan.SubtaskID{Vertex: plan.VertexID(name), Index: r}]
 		if st.Position.Type != position.Generator {
@@ -36,7 +37,7 @@ func Generated(cfg spec.GeneratorSource, name string, at *epoch.Manifest) ([]Cha
 }
 
 // generated appends the first n changes of reader r.
-func generated(all []Change, cfg spec.GeneratorSource, r int, n int64) ([]Change, error) {
+func generated(all []verdict.Change, cfg spec.GeneratorSource, r int, n int64) ([]verdict.Change, error) {
 	if n == 0 {
 		return all, nil
 	}
@@ -65,7 +66,7 @@ func generated(all []Change, cfg spec.GeneratorSource, r int, n int64) ([]Change
 }
 
 // transcript writes down what a reader emits.
-type transcript struct{ changes []Change }
+type transcript struct{ changes []verdict.Change }
 
 func (t *transcript) Emit(_ context.Context, b rows.Batch, _ position.Position) error {
 	for i := range b.NumRows() {

@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/pkg/meshtest"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/pkg/verdict"
 )
 
 const flowSpec = `
@@ -66,8 +67,8 @@ func judge(t *testing.T, l *leader, target *meshtest.Target) {
 		t.Fatal("nothing was generated: the test proves nothing")
 	}
 	for _, err := range []error{
-		meshtest.SameChanges(got, want), meshtest.KeyOrder(got, want), meshtest.WholeTransactions(got),
-		meshtest.LedgerContiguous(target.Log()), meshtest.ChainUnbroken(l.order, target.Log()),
+		verdict.SameChanges(got, want), verdict.KeyOrder(got, want), verdict.WholeTransactions(got),
+		verdict.LedgerContiguous(target.Log()), verdict.ChainUnbroken(l.order, target.Log()),
 	} {
 		if err != nil {
 			t.Error(err)

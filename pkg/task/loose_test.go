@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/pkg/meshtest"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/pkg/verdict"
 )
 
 // At least once nobody waits for the slowest channel of an epoch: while one reader holds its barrier back, the rows of the other go
@@ -59,7 +60,7 @@ func TestAtLeastOnceDoesNotAlign(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				err = meshtest.SameChanges(target.Changes(), want)
+				err = verdict.SameChanges(target.Changes(), want)
 				switch {
 				case !tt.loose && err != nil:
 					t.Error(err)

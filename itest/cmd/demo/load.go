@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/itest/harness"
-	"weir.dev/weir/itest/shop"
+	"weir.dev/weir/services/weir/verify/shop"
 )
 
 // till applies the shop's transactions until it is closed.

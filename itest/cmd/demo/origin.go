@@ -7,7 +7,8 @@ import (
 
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/itest/mycopies"
-	"weir.dev/weir/itest/shop"
+	"weir.dev/weir/services/weir/verify/audit"
+	"weir.dev/weir/services/weir/verify/shop"
 )
 
 // origin is the shop's own database, which the demo copies from.
@@ -72,11 +73,11 @@ func (p postgres) open(ctx context.Context, cfg config) (*till, error) {
 }
 
 func (p postgres) compare(ctx context.Context, target *harness.Postgres) (findings []string, equal bool, err error) {
-	var pairs []harness.TablePair
+	var pairs []audit.TablePair
 	for _, table := range shop.Tables() {
-		pairs = append(pairs, harness.TablePair{Source: "shop." + table, Target: "shop." + table})
+		pairs = append(pairs, audit.TablePair{Source: "shop." + table, Target: "shop." + table})
 	}
-	outcomes, err := harness.CompareTables(ctx, harness.CompareConfig{
+	outcomes, err := audit.CompareTables(ctx, audit.CompareConfig{
 		SourceURL: p.url(), TargetURL: target.URL("postgres"), Tables: pairs,
 		Values: true, // invented people
 	})

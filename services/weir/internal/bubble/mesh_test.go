@@ -24,6 +24,7 @@ import (
 	"weir.dev/weir/pkg/source/generator"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/pkg/telemetry"
+	"weir.dev/weir/pkg/verdict"
 	"weir.dev/weir/services/coordinator"
 )
 
@@ -232,8 +233,8 @@ func (m *mesh) judge(h *job.Head) {
 	got := m.target.Changes()
 	m.t.Logf("%d changes, %d commits, fence %d", len(got), len(m.target.Log()), h.Fence)
 	for _, err := range []error{
-		meshtest.SameChanges(got, want), meshtest.KeyOrder(got, want), meshtest.WholeTransactions(got),
-		meshtest.LedgerContiguous(m.target.Log()), meshtest.ChainUnbroken(links, m.target.Log()),
+		verdict.SameChanges(got, want), verdict.KeyOrder(got, want), verdict.WholeTransactions(got),
+		verdict.LedgerContiguous(m.target.Log()), verdict.ChainUnbroken(links, m.target.Log()),
 	} {
 		if err != nil {
 			m.t.Error(err)
@@ -247,7 +248,7 @@ func (m *mesh) watchTarget() (stop func()) {
 	ctx, cancel := context.WithCancel(m.ctx)
 	done := make(chan error, 1)
 	m.work.Go(func() {
-		var o meshtest.Observer
+		var o verdict.Observer
 		for {
 			seen := m.target.Changes()
 			if v, err := m.reg.Head(ctx, m.spec.Name); err == nil && v.Head != nil {

@@ -8,8 +8,8 @@ import (
 
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/job"
-	"weir.dev/weir/pkg/meshtest"
 	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/verdict"
 )
 
 // ⚑ A target that never answers stops commits and nothing else: barriers are answered until two epochs wait for it, the
@@ -89,10 +89,10 @@ func TestJobWithAHungCommitterIsCancelled(t *testing.T) {
 		release()
 		<-time.After(time.Minute)
 		// The commit was of a durable epoch and of the newest fence: it may still become visible, as a whole.
-		if err := meshtest.LedgerContiguous(m.target.Log()); err != nil {
+		if err := verdict.LedgerContiguous(m.target.Log()); err != nil {
 			t.Error(err)
 		}
-		if err := meshtest.WholeTransactions(m.target.Changes()); err != nil {
+		if err := verdict.WholeTransactions(m.target.Changes()); err != nil {
 			t.Error(err)
 		}
 	})

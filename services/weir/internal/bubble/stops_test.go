@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/pkg/source/generator"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/pkg/task"
+	"weir.dev/weir/pkg/verdict"
 )
 
 // stopMode is a way to stop a job, and what it promises.
@@ -177,7 +178,7 @@ func (m *mesh) cancelled(h, before *job.Head, took time.Duration) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	for _, err := range []error{meshtest.SameChanges(got, want), meshtest.LedgerContiguous(m.target.Log())} {
+	for _, err := range []error{verdict.SameChanges(got, want), verdict.LedgerContiguous(m.target.Log())} {
 		if err != nil {
 			m.t.Error(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/meshtest"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/pkg/verdict"
 )
 
 // observe looks at target and head until stop is called: nothing that is visible may be undurable or go away again.
@@ -16,7 +17,7 @@ func (m *mesh) observe() (stop func()) {
 	ctx, cancel := context.WithCancel(m.ctx)
 	done := make(chan error, 1)
 	m.work.Go(func() {
-		var o meshtest.Observer
+		var o verdict.Observer
 		for ctx.Err() == nil {
 			visible := m.target.Changes()
 			if v, err := m.reg.Head(ctx, m.spec.Name); err == nil && v.Head != nil && !m.mayEnd.Load() {
@@ -89,8 +90,8 @@ func (m *mesh) judge(links []epoch.Link) {
 	}
 	got, log := m.target.Changes(), m.target.Log()
 	for _, err := range []error{
-		meshtest.SameChanges(got, want), meshtest.KeyOrder(got, want), meshtest.FinalRows(got, want),
-		meshtest.WholeTransactions(got), meshtest.LedgerContiguous(log), meshtest.ChainUnbroken(links, log),
+		verdict.SameChanges(got, want), verdict.KeyOrder(got, want), verdict.FinalRows(got, want),
+		verdict.WholeTransactions(got), verdict.LedgerContiguous(log), verdict.ChainUnbroken(links, log),
 		onceEach(log),
 	} {
 		if err != nil {

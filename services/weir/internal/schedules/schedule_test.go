@@ -16,6 +16,7 @@ import (
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/meshtest"
 	"weir.dev/weir/pkg/node"
+	"weir.dev/weir/pkg/verdict"
 )
 
 // schedule is one drawn history of faults. Everything that is drawn depends on class and seed only.
@@ -204,7 +205,7 @@ func (s *schedule) attempt() *job.Head {
 }
 
 // onceEach holds when no epoch was committed twice and epochs only grow.
-func onceEach(log []meshtest.Applied) error {
+func onceEach(log []verdict.Applied) error {
 	var last epoch.ID
 	for _, a := range log {
 		if a.Ref.Epoch <= last {

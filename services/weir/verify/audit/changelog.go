@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/pkg/epoch"
-	"weir.dev/weir/pkg/meshtest"
 	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/verdict"
 )
 
 // Table is a table of a changelog and the key that its source has.
@@ -76,7 +76,7 @@ func readTable(ctx context.Context, conn *pgx.Conn, schema, sourceSchema string,
 			return placed{}, err
 		}
 		p := placed{seq: seq, Change: Change{
-			Change: meshtest.Change{
+			Change: verdict.Change{
 				Table: sourceSchema + "." + t.Name, Op: rows.Op(op), Txn: uint64(txn), Ord: uint32(ord), Epoch: epoch.ID(at),
 			},
 			Cells: make(map[string]*string),

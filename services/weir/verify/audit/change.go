@@ -7,12 +7,12 @@ import (
 	"maps"
 	"slices"
 
-	"weir.dev/weir/pkg/meshtest"
+	"weir.dev/weir/pkg/verdict"
 )
 
 // Change is one row of a log or a changelog: what the validators know of it, and its values.
 type Change struct {
-	meshtest.Change
+	verdict.Change
 
 	// Cells are the columns as text, nil for NULL. A column that was not sent is not there.
 	Cells map[string]*string
@@ -29,15 +29,15 @@ func keyText(cells []*string) (string, error) {
 func Validate(got, want []Change) error {
 	g, w := plain(got), plain(want)
 	return errors.Join(
-		meshtest.SameChanges(g, w),
-		meshtest.KeyOrder(g, w),
-		meshtest.WholeTransactions(g),
+		verdict.SameChanges(g, w),
+		verdict.KeyOrder(g, w),
+		verdict.WholeTransactions(g),
 		sameCells(got, want),
 	)
 }
 
-func plain(changes []Change) []meshtest.Change {
-	out := make([]meshtest.Change, len(changes))
+func plain(changes []Change) []verdict.Change {
+	out := make([]verdict.Change, len(changes))
 	for i, c := range changes {
 		out[i] = c.Change
 	}

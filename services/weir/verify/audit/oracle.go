@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pglogrepl"
 	"github.com/jackc/pgx/v5"
 
-	"weir.dev/weir/pkg/meshtest"
 	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/verdict"
 )
 
 // Oracle is a second reader of a source's log: a publication and a slot that no job knows of.
@@ -142,7 +142,7 @@ func (r *logReader) add(op rows.Op, id uint32, t *pglogrepl.TupleData, keyOnly b
 		return err
 	}
 	c := Change{
-		Change: meshtest.Change{Table: rel.Namespace + "." + rel.RelationName, Key: key, Op: op, Txn: r.txn, Ord: r.ord},
+		Change: verdict.Change{Table: rel.Namespace + "." + rel.RelationName, Key: key, Op: op, Txn: r.txn, Ord: r.ord},
 		Cells:  make(map[string]*string),
 	}
 	r.ord++

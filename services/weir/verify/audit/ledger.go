@@ -8,12 +8,12 @@ import (
 
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fence"
-	"weir.dev/weir/pkg/meshtest"
+	"weir.dev/weir/pkg/verdict"
 )
 
 // Ledger reads the commits that a postgres sink has logged in a schema, oldest first. It is an error when the oldest
 // ones are gone: then nothing can be said of them.
-func Ledger(ctx context.Context, url, schema, job, sink string) ([]meshtest.Applied, error) {
+func Ledger(ctx context.Context, url, schema, job, sink string) ([]verdict.Applied, error) {
 	conn, err := session(ctx, url)
 	if err != nil {
 		return nil, err
@@ -24,8 +24,8 @@ func Ledger(ctx context.Context, url, schema, job, sink string) ([]meshtest.Appl
 	if err != nil {
 		return nil, fmt.Errorf("read ledger of %s: %w", sink, err)
 	}
-	log, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (meshtest.Applied, error) {
-		a := meshtest.Applied{LedgerID: meshtest.LedgerID{Job: job, Sink: sink}}
+	log, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (verdict.Applied, error) {
+		a := verdict.Applied{LedgerID: verdict.LedgerID{Job: job, Sink: sink}}
 		var at, prev, token, n int64
 		err := row.Scan(&at, &a.Ref.Digest, &prev, &a.Prev.Digest, &token, &n, &a.At)
 		a.Ref.Epoch, a.Prev.Epoch, a.Fence, a.Rows = epoch.ID(at), epoch.ID(prev), fence.Token(token), uint64(n)

@@ -1,4 +1,4 @@
-package shop_test
+package audit_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"weir.dev/weir/itest/harness"
-	"weir.dev/weir/itest/shop"
+	"weir.dev/weir/services/weir/verify/shop"
 )
 
 // S1: the seed decides, and it does decide.
