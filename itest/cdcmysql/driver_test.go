@@ -140,6 +140,12 @@ func openSource(t *testing.T, server *harness.MySQL, last *attempt, c *spec.MySQ
 // openOver does so over a store.
 func openOver(t *testing.T, server *harness.MySQL, last *attempt, objects *heap, c *spec.MySQLSource, tables ...string) (*attempt, error) {
 	t.Helper()
+	return openURL(t, server.URL(""), last, objects, c, tables...)
+}
+
+// openURL does so of a server that is reached by a URL.
+func openURL(t *testing.T, url string, last *attempt, objects *heap, c *spec.MySQLSource, tables ...string) (*attempt, error) {
+	t.Helper()
 	for _, s := range tables {
 		p, err := spec.ParseTablePattern(s)
 		if err != nil {
@@ -156,7 +162,7 @@ func openOver(t *testing.T, server *harness.MySQL, last *attempt, objects *heap,
 				if ref == "${SALT}" {
 					return "pepper", nil
 				}
-				return server.URL(""), nil
+				return url, nil
 			},
 			Readers: 1, MaxTransactionRows: 1_000_000, Batch: 64 << 10, Logger: slog.New(slog.DiscardHandler),
 			Store: objects, Segment: segment,

@@ -32,7 +32,7 @@ type Stream struct {
 	parser *replication.BinlogParser
 	stop   func() bool
 	at     position.BinlogPos // behind the last event
-	quiet  bool               // nothing has come yet
+	quiet  bool               // nothing has come yet but what a file begins with: the server may be searching in it
 	summed bool               // a checksum of four bytes stands behind every event
 	inner  []*replication.BinlogEvent
 }
@@ -126,7 +126,6 @@ func (s *Stream) Next() (*replication.BinlogEvent, error) {
 	if err != nil {
 		return nil, s.target.Fault(err)
 	}
-	s.quiet = false
 	switch data[0] {
 	case mysql.OK_HEADER:
 	case mysql.ERR_HEADER:
@@ -138,6 +137,7 @@ func (s *Stream) Next() (*replication.BinlogEvent, error) {
 	if err != nil {
 		return nil, s.undecodable(err)
 	}
+	s.quiet = s.quiet && beginsFile(e.Header.EventType)
 	if err := s.locate(e); err != nil {
 		return nil, s.undecodable(err)
 	}
@@ -151,6 +151,17 @@ func (s *Stream) Next() (*replication.BinlogEvent, error) {
 		return s.Next()
 	}
 	return e, s.known(e)
+}
+
+// beginsFile reports whether an event is one that a server sends before it searches a file for the place that was asked for.
+func beginsFile(t replication.EventType) bool {
+	switch t {
+	case replication.ROTATE_EVENT, replication.FORMAT_DESCRIPTION_EVENT, replication.PREVIOUS_GTIDS_EVENT, replication.MARIADB_GTID_LIST_EVENT,
+		replication.MARIADB_BINLOG_CHECKPOINT_EVENT:
+		return true
+	default:
+		return false
+	}
 }
 
 // locate follows where in the server's files the log is. Positions on the wire have 32 bits, files may have more.
