@@ -2,6 +2,8 @@ package cdcmysql
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/client"
@@ -37,12 +39,13 @@ func (x xa) run(statements ...string) {
 }
 
 // The rows of a distributed transaction come when it is committed, at its place in the log, whatever attempts have begun and
-// ended since it was prepared; those of one that is rolled back never do. It runs beside no other test: a log that begins on the
-// same server between PREPARE and COMMIT stops, whoever's they are.
+// ended since it was prepared; those of one that is rolled back never do.
 func TestDistributedTransactions(t *testing.T) {
+	t.Parallel()
 	for name, server := range kinds(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			preparedBefore(t, server)
 			run(t, server, "CREATE DATABASE xa_d", "CREATE TABLE xa_d.t (id int PRIMARY KEY)", "CREATE TABLE xa_d.other (id int PRIMARY KEY)")
 			a := start(t, server, spec.SnapshotNever, "xa_d.t")
 			one, two, three := connect(t, server), connect(t, server), connect(t, server)
@@ -67,22 +70,60 @@ func TestDistributedTransactions(t *testing.T) {
 			one.run("XA START 'four'", "INSERT INTO xa_d.t VALUES (5)", "XA END 'four'", "XA COMMIT 'four' ONE PHASE")
 			run(t, server, "INSERT INTO xa_d.t VALUES (6)")
 			wantRows(t, b.take(t, 2), "insert xa_d.t id=5", "insert xa_d.t id=6")
+			if server != mysql { // whose log other tests need
+				b.stop()
+				preparedBeforeThePurge(t, server)
+			}
 		})
 	}
 }
 
-// One that was prepared before the log of a job begins, and is committed behind the copy, has its rows in neither: the job stops.
-// It runs beside no other test either.
-func TestPreparedBefore(t *testing.T) {
-	run(t, mysql, "CREATE DATABASE xa_before", "CREATE TABLE xa_before.t (id int PRIMARY KEY)", "INSERT INTO xa_before.t VALUES (0)")
-	x := connect(t, mysql)
-	x.run("XA START 'before'", "INSERT INTO xa_before.t VALUES (1)", "XA END 'before'", "XA PREPARE 'before'")
-	a := start(t, mysql, spec.SnapshotInitial, "xa_before.*")
-	wantRows(t, a.take(t, 1), "read xa_before.t id=0")
-	run(t, mysql, "INSERT INTO xa_before.t VALUES (2)")
-	wantRows(t, a.take(t, 1), "insert xa_before.t id=2")
-	x.run("XA COMMIT 'before'")
-	if e, ok := errors.AsType[*fault.Error](a.failure(t)); !ok || e.Code != fault.MYXA {
+// The rows of one that was prepared before the log of a job begins, and is committed behind the copy, are in neither: they are
+// searched in the log before. One that has to do with other tables disturbs nobody, nor does one that is rolled back.
+func preparedBefore(t *testing.T, server *harness.MySQL) {
+	t.Helper()
+	run(t, server, "CREATE DATABASE xa_before", "CREATE TABLE xa_before.t (id int PRIMARY KEY)", "INSERT INTO xa_before.t VALUES (0)",
+		"CREATE TABLE xa_before.other (id int PRIMARY KEY)")
+	prepared := func(xid, table string, id int) xa {
+		x := connect(t, server)
+		x.run("XA START "+xid, fmt.Sprintf("INSERT INTO xa_before.%s VALUES (%d)", table, id), "XA END "+xid, "XA PREPARE "+xid)
+		return x
+	}
+	const ours, theirs, back, again = "'before_t'", "'before_other'", "'before_back'", "'before_again'"
+	prepared(ours, "t", 9).run("XA ROLLBACK " + ours) // an earlier one of that name
+	a, b, c, d := prepared(ours, "t", 1), prepared(theirs, "other", 1), prepared(back, "t", 2), prepared(again, "t", 3)
+	one := start(t, server, spec.SnapshotInitial, "xa_before.t")
+	wantRows(t, one.take(t, 1), "read xa_before.t id=0")
+	run(t, server, "INSERT INTO xa_before.t VALUES (4)")
+	wantRows(t, one.take(t, 1), "insert xa_before.t id=4")
+	b.run("XA COMMIT " + theirs)
+	c.run("XA ROLLBACK " + back)
+	run(t, server, "INSERT INTO xa_before.t VALUES (5)")
+	a.run("XA COMMIT " + ours)
+	run(t, server, "INSERT INTO xa_before.t VALUES (6)")
+	wantRows(t, one.take(t, 3), "insert xa_before.t id=5", "insert xa_before.t id=1", "insert xa_before.t id=6")
+	one.settle(t)
+	one.stop()
+	d.run("XA COMMIT " + again)
+	two, err := resume(t, server, one, spec.SnapshotInitial, "xa_before.t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRows(t, two.take(t, 1), "insert xa_before.t id=3")
+	two.stop()
+}
+
+// Where the server has purged that part of its log nobody knows the rows, nor of which table they are: the job stops and names the
+// transaction.
+func preparedBeforeThePurge(t *testing.T, server *harness.MySQL) {
+	t.Helper()
+	x := connect(t, server)
+	x.run("CREATE DATABASE xa_purged", "CREATE TABLE xa_purged.t (id int PRIMARY KEY)",
+		"XA START 'purged'", "INSERT INTO xa_purged.t VALUES (1)", "XA END 'purged'", "XA PREPARE 'purged'")
+	purge(t, server)
+	a := start(t, server, spec.SnapshotNever, "xa_purged.*")
+	x.run("XA COMMIT 'purged'")
+	if e, ok := errors.AsType[*fault.Error](a.failure(t)); !ok || e.Code != fault.MYXA || !strings.Contains(e.Why, fmt.Sprintf("%x", "purged")) {
 		t.Errorf("%v, want %s", e, fault.MYXA)
 	}
 }

@@ -58,6 +58,9 @@ type step struct {
 	xa        bool
 	xid       string
 	committed bool
+	once      bool // prepared and committed in one
+	// rows are those of a transaction that was prepared before the log of the job begins; nil when they were not found.
+	rows *held
 }
 
 // events makes steps of the events of one stream.
@@ -170,7 +173,7 @@ func (v *events) prepared(body []byte, at position.BinlogPos) (step, error) {
 	}
 	st.kind, st.xid = stepPrepare, core.XID(name[:global], name[global:both], format)
 	if body[0] != 0 {
-		st.kind, st.committed = stepOutcome, true
+		st.kind, st.committed, st.once = stepOutcome, true, true
 	}
 	return st, nil
 }

@@ -161,7 +161,7 @@ func (r *reader) follow(split *cdc.LogSplit) error {
 	if before := r.prepared.from(); before != nil {
 		from, r.prepared.back = before.Clone(), true
 	}
-	r.link.open(r.source, r.session, from, r.locator)
+	r.link.open(r.source, r.session, from, newSeen(r.tracker.Before().Clone(), r.prepared.list), r.locator)
 	return nil
 }
 

@@ -70,20 +70,20 @@ func (l *link) kept() core.Point {
 }
 
 // open reads the log from a point on; what earlier streams still bring has another session number.
-func (l *link) open(s *enumeratorState, session int, from core.Point, locate *locator) {
+func (l *link) open(s *enumeratorState, session int, from core.Point, seen *seen, locate *locator) {
 	if l.stop != nil {
 		l.stop()
 	}
 	ctx, stop := context.WithCancel(l.ctx)
 	l.stop = stop
 	l.done.Go(func() {
-		if err := l.receive(ctx, s, session, from, locate); err != nil && ctx.Err() == nil {
+		if err := l.receive(ctx, s, session, from, seen, locate); err != nil && ctx.Err() == nil {
 			l.queue.Fail(err)
 		}
 	})
 }
 
-func (l *link) receive(ctx context.Context, s *enumeratorState, session int, from core.Point, locate *locator) error {
+func (l *link) receive(ctx context.Context, s *enumeratorState, session int, from core.Point, seen *seen, locate *locator) error {
 	if locate != nil {
 		defer locate.sql.close()
 	}
@@ -96,12 +96,20 @@ func (l *link) receive(ctx context.Context, s *enumeratorState, session int, fro
 	if err != nil {
 		return err
 	}
-	defer stream.Close()
+	defer func() { stream.Close() }()
 	v := newEvents(l.opened, s)
 	for {
 		st, err := v.next(stream)
 		if err != nil {
 			return cmp.Or(context.Cause(ctx), l.kicked(err))
+		}
+		if seen.lacks(&st) {
+			stream.Close()
+			next, w, err := l.search(ctx, s, id, seen.open, &st)
+			if err != nil {
+				return cmp.Or(context.Cause(ctx), l.kicked(err))
+			}
+			stream, v = next, w
 		}
 		if locate != nil {
 			if err := locate.locate(ctx, &st); err != nil {

@@ -102,6 +102,13 @@ func (l *locator) passed(ids []cdc.TableID) {
 
 // locate finds the places of the keys of a step's rows; none where nobody has to know.
 func (l *locator) locate(ctx context.Context, st *step) error {
+	if st.rows != nil {
+		for i := range st.rows.steps {
+			if err := l.locate(ctx, &st.rows.steps[i]); err != nil {
+				return err
+			}
+		}
+	}
 	if st.kind != stepRows || st.image == nil {
 		return nil
 	}

@@ -17,7 +17,8 @@ import (
 //	GTID 7, rows, XA PREPARE x  ─ … other transactions … ─  GTID 12, XA COMMIT x: the rows leave, as those of 12
 //
 // In between they are held in memory. A state has only where the log has them: an attempt that begins with some prepared reads the
-// log again from there, and leaves out everything else that it has passed already.
+// log again from there, and leaves out everything else that it has passed already. Of one that was prepared before the log of the
+// job begins the link searches the rows there, see search.
 
 // heldBytes bounds what is held.
 const heldBytes = 64 << 20
@@ -137,7 +138,9 @@ func (r *reader) outcome(ctx context.Context, out source.Output, st *step) error
 	if len(h.steps) == 0 {
 		if at = p.find(st.xid); at >= 0 {
 			h = p.rows[st.xid]
-		} else if st.committed {
+		} else if st.rows != nil {
+			h = *st.rows
+		} else if st.committed && !st.once {
 			if err := r.unknown(st); err != nil {
 				return err
 			}
@@ -160,15 +163,15 @@ func (r *reader) outcome(ctx context.Context, out source.Output, st *step) error
 	return r.commit(st)
 }
 
-// unknown judges the commit of a transaction that was prepared before the log began: its rows are in the copies, or nowhere.
+// unknown judges the commit of a transaction whose rows the log has nowhere: they are in the copies, or lost.
 func (r *reader) unknown(st *step) error {
 	txn, _ := r.tracker.Transaction()
 	for _, t := range r.source.Tables {
 		if r.filter == nil {
-			return r.distributed(t.Name, "it was prepared before the log of the job begins, at "+st.end.String())
+			return r.distributed(t.Name, "distributed transaction "+st.xid+" was prepared in log that the server has purged, and committed at "+st.end.String())
 		}
 		if f := r.filter.Table(t.ID); f != nil && f.Truncate(txn) != cdc.Drop {
-			return r.distributed(t.Name, "it was prepared before the log of the job begins, and committed behind the copy, at "+st.end.String())
+			return r.distributed(t.Name, "distributed transaction "+st.xid+" was prepared in log that the server has purged, and committed behind the copy, at "+st.end.String())
 		}
 	}
 	return nil

@@ -26,6 +26,19 @@ const (
 	Foreign
 )
 
+// Oldest is the point before everything of which the server has the log.
+func (h *History) Oldest() Point {
+	if h.Purged.Family != position.MySQLBinlog || len(h.Files) == 0 {
+		return h.Purged.Clone()
+	}
+	first := h.Files[0]
+	first.Pos = logHeader
+	return Point{Family: position.MySQLBinlog, Binlog: first}
+}
+
+// logHeader is how long a file of the log is before its first event.
+const logHeader = 4
+
 // Judge says whether the log behind a point is there, and for people what is missing otherwise.
 func (h *History) Judge(at *Point) (Verdict, string) {
 	if at.Family == position.MySQLBinlog {

@@ -77,3 +77,19 @@ func TestHistoryOfFiles(t *testing.T) {
 		t.Errorf("a server without files: verdict %d", got)
 	}
 }
+
+// The oldest point is behind what is purged; where transactions have no names, at the first event of the first file.
+func TestOldest(t *testing.T) {
+	t.Parallel()
+	h := &History{Purged: point(t, position.MySQLGTID, a+":1-5"), Logged: point(t, position.MySQLGTID, a+":1-9")}
+	if at := h.Oldest(); at.GTIDs.String() != a+":1-5" {
+		t.Errorf("oldest of GTIDs is %s", at.Public())
+	}
+	h = &History{Purged: Point{Family: position.MySQLBinlog}}
+	for _, text := range []string{"binlog.000007:9000", "binlog.000008:200"} {
+		h.Files = append(h.Files, point(t, position.MySQLBinlog, text).Binlog)
+	}
+	if at := h.Oldest(); at.Binlog.String() != "binlog.000007:4" {
+		t.Errorf("oldest of files is %s", at.Public())
+	}
+}
