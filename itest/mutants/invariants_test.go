@@ -23,10 +23,10 @@ var ofInvariants = []mutant{
 	},
 	{
 		guard: "owner of a key group",
-		file:  "pkg/plan/partition.go",
-		cut:   "edge := longer * (size + 1);",
-		with:  "edge := longer * size;",
-		pkg:   "./pkg/plan", run: "TestI2PlannerAndSplitterAgree", red: "for the splitter",
+		file:  "pkg/rows/group.go",
+		cut:   "wide := more * (each + 1);",
+		with:  "wide := more * each;",
+		pkg:   "./pkg/rows", run: "TestI2GroupRanges", red: "in the range of",
 	},
 	{
 		guard: "digest of a plan",

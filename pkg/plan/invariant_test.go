@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/spec"
 )
 
@@ -64,22 +63,6 @@ func TestI1StateHangsOnNames(t *testing.T) {
 	one, other := subtasks(Attempt{Life: "l1", Fence: 7}, "a"), subtasks(Attempt{Life: "l2", Fence: 8}, "b")
 	if !slices.Equal(one, other) {
 		t.Errorf("another attempt on another node has other subtasks:\n%v\n%v", one, other)
-	}
-}
-
-// I2: the planner and the splitter, which do not know of each other, give a key group to the same subtask at every
-// parallelism.
-func TestI2PlannerAndSplitterAgree(t *testing.T) {
-	t.Parallel()
-	if KeyGroups != rows.KeyGroups {
-		t.Fatalf("%d key groups for the planner, %d for the splitter", KeyGroups, rows.KeyGroups)
-	}
-	for n := 1; n <= MaxParallelism; n++ {
-		for g := range KeyGroups {
-			if a, b := OwnerOf(g, KeyGroups, n), rows.Owner(g, n); a != b {
-				t.Fatalf("group %d of %d subtasks: %d for the planner, %d for the splitter", g, n, a, b)
-			}
-		}
 	}
 }
 

@@ -5,10 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+
+	"weir.dev/weir/pkg/rows"
 )
 
-// KeyGroups is the number of key groups of every job, for its whole life.
-const KeyGroups = 128
+// KeyGroups is the number of key groups of every job, for its whole life. Which subtask owns a group is decided where rows are
+// split, and nowhere else (I2).
+const KeyGroups = rows.KeyGroups
 
 // MaxParallelism bounds every vertex: one key group per subtask at least.
 const MaxParallelism = KeyGroups
@@ -38,25 +41,4 @@ func canonical(v any) []byte {
 		panic("plan: canonical form: " + err.Error())
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
-// OwnerOf returns which of n subtasks owns the key group (I2): contiguous ranges, the first groups%n subtasks own one
-// more. It depends on nothing else.
-func OwnerOf(group, groups, n int) int {
-	size, longer := groups/n, groups%n
-	if edge := longer * (size + 1); group >= edge {
-		return longer + (group-edge)/size
-	}
-	return group / (size + 1)
-}
-
-// GroupsOf returns the range of key groups, from inclusive and to exclusive, that subtask i of n owns.
-func GroupsOf(i, groups, n int) (from, to int) {
-	size, longer := groups/n, groups%n
-	from = i*size + min(i, longer)
-	to = from + size
-	if i < longer {
-		to++
-	}
-	return from, to
 }

@@ -264,26 +264,3 @@ func TestWindowBounds(t *testing.T) {
 		}
 	}
 }
-
-// I2: ranges are contiguous, cover every group once, and differ by one at most.
-func TestKeyGroupRanges(t *testing.T) {
-	t.Parallel()
-	for n := 1; n <= MaxParallelism; n++ {
-		next := 0
-		for i := range n {
-			from, to := GroupsOf(i, KeyGroups, n)
-			if from != next || to-from < KeyGroups/n || to-from > KeyGroups/n+1 {
-				t.Fatalf("GroupsOf(%d, %d, %d) = %d, %d after %d", i, KeyGroups, n, from, to, next)
-			}
-			for g := from; g < to; g++ {
-				if got := OwnerOf(g, KeyGroups, n); got != i {
-					t.Fatalf("OwnerOf(%d, %d, %d) = %d, want %d", g, KeyGroups, n, got, i)
-				}
-			}
-			next = to
-		}
-		if next != KeyGroups {
-			t.Fatalf("%d subtasks own %d groups", n, next)
-		}
-	}
-}

@@ -6,8 +6,8 @@ import (
 	"weir.dev/weir/pkg/rows"
 )
 
-// Ranges are disjoint, cover all groups, are in order, differ by one at most, and Owner is their inverse.
-func TestGroupRanges(t *testing.T) {
+// I2: ranges are disjoint, cover all groups, are in order, differ by one at most, and Owner is their inverse.
+func TestI2GroupRanges(t *testing.T) {
 	for n := 1; n <= rows.KeyGroups; n++ {
 		next := 0
 		for i := range n {
