@@ -52,7 +52,11 @@ type scene struct {
 	mesh   *mesh.Mesh
 }
 
-const rowsBefore = 8_000
+const (
+	rowsBefore = 8_000
+	// keepLimit is the size of log at which the PostgreSQL server gives a slot up.
+	keepLimit = 1 << 30
+)
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
@@ -60,6 +64,8 @@ func newScene(t *testing.T) *scene {
 		t: t, pg: harness.StartPostgres(t, harness.PostgresConfig{}), my: harness.StartMySQL(t, harness.MySQLConfig{}),
 		target: harness.StartPostgres(t, harness.PostgresConfig{}),
 	}
+	s.source(fmt.Sprintf("ALTER SYSTEM SET max_slot_wal_keep_size = '%dMB'", keepLimit>>20))
+	s.source("SELECT pg_reload_conf()")
 	s.source("CREATE TABLE canary_a (id int PRIMARY KEY, v text); CREATE TABLE canary_b (id int PRIMARY KEY, v text); CREATE TABLE canary_empty (id int PRIMARY KEY)")
 	s.source(fmt.Sprintf("INSERT INTO canary_a SELECT i, 'x' FROM generate_series(1, %d) i; INSERT INTO canary_b SELECT i, 'y' FROM generate_series(1, 900) i", rowsBefore))
 	s.mysql("", "CREATE DATABASE canary")

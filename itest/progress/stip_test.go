@@ -136,8 +136,26 @@ func (s *scene) idles(t *testing.T) {
 		if last < first+4 {
 			return fmt.Errorf("reports %d to %d", first, last)
 		}
-		return nil
+		return keeps(d)
 	})
+}
+
+// keeps says what a detail lacks of how long the log is kept: PostgreSQL bounds it by size, MySQL by age.
+func keeps(d *progress.Detail) error {
+	for _, src := range d.Sources {
+		r := src.Readers[0]
+		if n, ok := r.RetainedBytes.Get(); !ok || n > 1<<30 || r.RetainedBytes.Accuracy() != report.BestEffort || r.Retention == nil {
+			return fmt.Errorf("%s keeps %d (%s), %+v", r.Subtask, n, r.RetainedBytes.Accuracy(), r.Retention)
+		}
+		room, _ := r.Retention.Room.Get()
+		switch {
+		case src.Name == "pg" && (r.Retention.Bytes != keepLimit || room <= 0 || room > 2*keepLimit):
+			return fmt.Errorf("%s: %+v, room %d", r.Subtask, *r.Retention, room)
+		case src.Name == "my" && (r.Retention.Age != 30*24*time.Hour || r.Forecast.Outlook != progress.NotForeseen):
+			return fmt.Errorf("%s: %+v, %+v", r.Subtask, *r.Retention, r.Forecast)
+		}
+	}
+	return nil
 }
 
 func (s *scene) counts(t *testing.T) {

@@ -55,6 +55,9 @@ func (o *Observation) reader(id plan.SubtaskID, r Sample, e *report.Enumerator) 
 		Durable: cutOf(o.Durable, id), Completed: cutOf(o.Committed, id), Candidate: o.candidate(id),
 		Behind: behind(r.Reader),
 	}
+	if !out.Copies {
+		out.Forecast = forecast(r.Reader, out.Behind)
+	}
 	if split, ok := r.Reader.ActiveSplit.Get(); ok && e != nil {
 		// The two reports are of two moments: a split that the enumerator does not name has no table here.
 		if i := slices.IndexFunc(e.Active, func(s report.Split) bool { return s.ID == split }); i >= 0 {

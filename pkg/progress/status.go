@@ -140,6 +140,8 @@ type Reader struct {
 	Restore *report.Restore `json:"restore,omitempty"`
 	// Behind is how far the source's head was ahead when it was seen last.
 	Behind Behind `json:"behind,omitzero"`
+	// Forecast is when the log that the source keeps will be lost; absent of a reader without the log.
+	Forecast Forecast `json:"forecast,omitzero"`
 }
 
 // Behind is a distance within one family of positions.
@@ -189,7 +191,8 @@ const (
 	ReportMissing FindingKind = "report_missing"
 	SourceStalled FindingKind = "source_stalled"
 	LettersFill   FindingKind = "letters_fill"
-	// SourceIdle, LettersKept and RestartedNote keep nothing from moving.
+	// LogRunsOut, SourceIdle, LettersKept and RestartedNote keep nothing from moving.
+	LogRunsOut    FindingKind = "log_runs_out"
 	SourceIdle    FindingKind = "source_idle"
 	LettersKept   FindingKind = "letters_kept"
 	RestartedNote FindingKind = "restarted"

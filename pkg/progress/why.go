@@ -230,7 +230,7 @@ func (o *Observation) letters(st *Status) []Finding {
 
 // notes is what keeps nothing from moving.
 func (o *Observation) notes(st *Status) []Finding {
-	var all []Finding
+	all := o.runningOut(st)
 	for i := range st.Sources {
 		s := &st.Sources[i]
 		if o.Head.Phase == job.Running && idle(s) {

@@ -123,7 +123,9 @@ type Reader struct {
 	Head Value[SourceHead] `json:"head"`
 	// RetainedBytes is the log the source keeps for us.
 	RetainedBytes Value[int64] `json:"retainedBytes"`
-	Tables        []Table      `json:"tables,omitempty"`
+	// Retention is by what the source bounds that log and how it grows; absent while that is not known.
+	Retention *Retention `json:"retention,omitempty"`
+	Tables    []Table    `json:"tables,omitempty"`
 }
 
 // Table is the progress of one table within a reader or enumerator.

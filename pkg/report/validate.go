@@ -62,6 +62,9 @@ func (r *Reader) validate() error {
 	if n, ok := r.RetainedBytes.Get(); ok && n < 0 {
 		return fmt.Errorf("%d bytes of log are retained", n)
 	}
+	if err := r.Retention.validate(); err != nil {
+		return err
+	}
 	return tables(r.Tables)
 }
 

@@ -26,6 +26,7 @@ func (r *reader) apply(ctx context.Context, out source.Output, st *step) error {
 		return r.commit(st)
 	case stepIdle:
 		r.tracker.Idle(st.end)
+		r.progress.reach(st.end)
 		r.passed()
 		r.drainReached()
 		return nil
@@ -82,6 +83,7 @@ func (r *reader) commit(st *step) error {
 	if err := r.tracker.Commit(st.end); err != nil {
 		return r.undecodable(err)
 	}
+	r.progress.reach(st.end)
 	r.passed()
 	r.drainReached()
 	return nil

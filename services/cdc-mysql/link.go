@@ -10,6 +10,7 @@ import (
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/cdc-mysql/internal/core"
+	"weir.dev/weir/services/cdc-mysql/internal/server"
 )
 
 const (
@@ -173,6 +174,7 @@ func (l *link) look(ctx context.Context, s *sql, source *enumeratorState, histor
 		if err := l.judge(look.facts, h, source.UUID, &at); err != nil {
 			return err
 		}
+		l.retention(ctx, session)
 	}
 	missing := l.end.missing() // before the head is read: an end that lies before the question would leave rows out
 	head, err := look.head(ctx)
@@ -184,6 +186,26 @@ func (l *link) look(ctx context.Context, s *sql, source *enumeratorState, histor
 		l.end.fix(&head)
 	}
 	return nil
+}
+
+// retention looks how much of the log the server keeps behind the reader and for how long, for people. A server that does not say
+// leaves it unknown.
+func (l *link) retention(ctx context.Context, session *server.Session) {
+	at := l.progress.place()
+	if at.IsZero() {
+		return // no transaction was read yet
+	}
+	bytes, ok, err := session.Kept(ctx, at)
+	if err == nil && ok {
+		var age time.Duration
+		if age, err = session.Expiry(ctx); err == nil {
+			l.progress.keep(time.Now(), bytes, age)
+			return
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		l.cfg.Logger.DebugContext(ctx, "log that is kept not observed", telemetry.Err(err))
+	}
 }
 
 func (l *link) close() {

@@ -30,6 +30,10 @@ type progress struct {
 	rows       uint64
 	tables     map[rows.TableID]uint64 // rows
 	head       report.SourceHead
+	at         position.BinlogPos // the end of the last transaction that was read, in the server's files
+	retained   int64
+	growth     halves.Growth
+	keeps      *report.Retention // nil before the log that is kept was seen
 }
 
 func newProgress(copies bool) *progress {
@@ -81,6 +85,28 @@ func (p *progress) consume(at position.Position) {
 	}
 }
 
+// reach takes where in the server's files a transaction ends that was read.
+func (p *progress) reach(at position.BinlogPos) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at = at
+}
+
+// place is where in the server's files the reader is; zero before its first transaction.
+func (p *progress) place() position.BinlogPos {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at
+}
+
+// keep takes how much log the server had behind the reader at a moment, and the age at which it removes it.
+func (p *progress) keep(now time.Time, bytes int64, age time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.growth.See(now, bytes)
+	p.retained, p.keeps = bytes, &report.Retention{Age: age, Room: report.UnsupportedOf[int64](), Growth: p.growth.Rate()}
+}
+
 // observe takes where the server's log is.
 func (p *progress) observe(head *core.Point) {
 	p.mu.Lock()
@@ -115,6 +141,9 @@ func (p *progress) report() report.Reader {
 	}
 	if p.head.Sequence > 0 {
 		r.Head = report.BestEffortOf(p.head)
+	}
+	if p.keeps != nil {
+		r.RetainedBytes, r.Retention = report.BestEffortOf(p.retained), p.keeps
 	}
 	return r
 }

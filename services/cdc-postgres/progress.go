@@ -37,6 +37,8 @@ type progress struct {
 	headOK   bool
 	retained int64
 	slotOK   bool
+	growth   halves.Growth
+	keeps    report.Retention
 }
 
 func newProgress(m *metrics, copies bool) *progress {
@@ -114,6 +116,11 @@ func (p *progress) observe(ctx context.Context, h pgrepl.Head) {
 	p.head = report.SourceHead{Position: core.Position{End: h.LSN}.Public(), At: h.At, Sequence: p.head.Sequence + 1}
 	p.headOK = true
 	p.retained, p.slotOK = h.Slot.Retained, h.SlotOK
+	p.growth.See(h.At, h.Slot.Retained)
+	p.keeps = report.Retention{Bytes: h.KeepLimit, Growth: p.growth.Rate()}
+	if h.Room != nil && h.KeepLimit > 0 {
+		p.keeps.Room = report.BestEffortOf(*h.Room)
+	}
 }
 
 func (p *progress) report() report.Reader {
@@ -147,6 +154,8 @@ func (p *progress) report() report.Reader {
 	}
 	if p.slotOK {
 		r.RetainedBytes = report.BestEffortOf(p.retained)
+		keeps := p.keeps
+		r.Retention = &keeps
 	}
 	return r
 }

@@ -152,8 +152,9 @@ func follower(fence, sequence uint64, at string) report.Envelope {
 	return report.Envelope{Job: "shop", Subtask: "db-0", Fence: fence, Sequence: sequence, Observed: time.Now(), Reader: &report.Reader{
 		Connector: "postgres", Lifecycle: report.CatchUp, ActiveSplit: report.ExactOf("log"), Consumed: report.ExactOf(lsn(at)), Rows: report.ExactOf(sequence),
 		LastChange: report.ExactOf(time.Now()), LastEvent: report.ExactOf(time.Now()), RetainedBytes: report.BestEffortOf[int64](77),
-		Head:   report.BestEffortOf(report.SourceHead{Position: lsn("0/CAFE"), At: time.Now(), Sequence: 1}),
-		Tables: []report.Table{{Name: canary + ".orders", Lifecycle: report.CatchUp, Rows: report.ExactOf(sequence)}},
+		Retention: &report.Retention{Bytes: 1 << 30, Room: report.BestEffortOf[int64](1 << 29), Growth: report.BestEffortOf[int64](1 << 20)},
+		Head:      report.BestEffortOf(report.SourceHead{Position: lsn("0/CAFE"), At: time.Now(), Sequence: 1}),
+		Tables:    []report.Table{{Name: canary + ".orders", Lifecycle: report.CatchUp, Rows: report.ExactOf(sequence)}},
 	}}
 }
 
@@ -313,7 +314,8 @@ func TestNoMetricNamesWhatADatabaseNames(t *testing.T) {
 		for _, want := range []string{
 			`weir_cdc_progress_report_age_seconds{connector_type="PostgreSQL-CDC",job="shop"`, `weir_cdc_progress_missing_reader_reports{`,
 			`weir_cdc_progress_stale_reader_reports{`, `weir_cdc_progress_no_progress_duration_seconds{`, `lifecycle="CATCH_UP"`, `recovery_state="STEADY"`,
-			`weir_cdc_progress_lifecycle{`, `weir_cdc_progress_recovery_state{`, `weir_cdc_progress_retained_bytes{`, `weir_job_phase{job="shop"`,
+			`weir_cdc_progress_lifecycle{`, `weir_cdc_progress_recovery_state{`, `weir_cdc_progress_retained_bytes{`,
+			`weir_cdc_progress_retained_limit_bytes{`, `task="0",vertex="db"} 512`, `weir_job_phase{job="shop"`,
 		} {
 			if !strings.Contains(body, want) {
 				t.Errorf("%s is missing", want)

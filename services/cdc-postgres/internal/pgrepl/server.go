@@ -98,6 +98,10 @@ type Head struct {
 	// Slot is the slot as it was then; ok says that it is there.
 	Slot   Slot
 	SlotOK bool
+	// KeepLimit is max_slot_wal_keep_size in bytes, 0 without a limit; Room is how much may be written before the slot is lost
+	// by it, nil when the server does not say.
+	KeepLimit int64
+	Room      *int64
 }
 
 // End is the end of the log written so far.
@@ -109,11 +113,16 @@ func (t *Target) End(ctx context.Context, conn *pgx.Conn) (position.LSN, error) 
 	return position.ParseLSN(lsn)
 }
 
+const roomQuery = `
+SELECT greatest(setting::bigint, 0) * 1048576,
+       (SELECT safe_wal_size FROM pg_replication_slots WHERE slot_name = $1)
+FROM pg_settings WHERE name = 'max_slot_wal_keep_size'`
+
 // Head observes the end of the log and the slot.
 func (t *Target) Head(ctx context.Context, conn *pgx.Conn, slot string) (Head, error) {
 	var h Head
 	var lsn string
-	var one pgx.Batch // both in one round trip
+	var one pgx.Batch // all in one round trip
 	one.Queue("SELECT pg_current_wal_insert_lsn()::text, clock_timestamp()").QueryRow(func(row pgx.Row) error {
 		return row.Scan(&lsn, &h.At)
 	})
@@ -124,6 +133,7 @@ func (t *Target) Head(ctx context.Context, conn *pgx.Conn, slot string) (Head, e
 		}
 		return err
 	})
+	one.Queue(roomQuery, slot).QueryRow(func(row pgx.Row) error { return row.Scan(&h.KeepLimit, &h.Room) })
 	if err := conn.SendBatch(ctx, &one).Close(); err != nil {
 		return Head{}, t.Fault(err)
 	}

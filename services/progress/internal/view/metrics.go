@@ -20,7 +20,7 @@ type gauges struct {
 	// STIP-30's own.
 	age, missing, stale, rests, lifecycle, recovery metric.Observable
 	// And ours.
-	behind, retained, eventDelay, health, phase, epochAge, uncommitted, skipped, restarts, letters, waits, refused metric.Observable
+	behind, retained, keepLimit, lostIn, eventDelay, health, phase, epochAge, uncommitted, skipped, restarts, letters, waits, refused metric.Observable
 }
 
 // Instruments registers what the board shows as metrics.
@@ -44,6 +44,8 @@ func Instruments(m metric.Meter, b *Board) error {
 	whole(&g.health, "weir.cdc.progress.health", "", "1 for the health that the source is in.")
 	whole(&g.behind, "weir.cdc.progress.behind", "", "How far the source's head was ahead when it was seen last, in the unit of its family.")
 	whole(&g.retained, "weir.cdc.progress.retained", "By", "Log that the source keeps for the job.")
+	whole(&g.keepLimit, "weir.cdc.progress.retained.limit", "By", "Size of log at which the source gives it up; absent where it has no such bound.")
+	seconds(&g.lostIn, "weir.cdc.progress.log.lost.in", "Time until the log that the source keeps is lost if what was seen lately goes on; absent while that is not foreseen.")
 	seconds(&g.eventDelay, "weir.cdc.progress.event.delay", "Time between a row's commit at the source and the report of its reader, by two clocks; no lag: it grows while the source is idle.")
 	whole(&g.phase, "weir.job.phase", "", "1 for the phase that the job is in.")
 	seconds(&g.epochAge, "weir.job.epoch.durable.age", "Time since the newest epoch became durable.")
@@ -69,7 +71,7 @@ func Instruments(m metric.Meter, b *Board) error {
 
 func (g *gauges) all() []metric.Observable {
 	return []metric.Observable{
-		g.age, g.missing, g.stale, g.rests, g.lifecycle, g.recovery, g.health, g.behind, g.retained, g.eventDelay, g.phase, g.epochAge,
+		g.age, g.missing, g.stale, g.rests, g.lifecycle, g.recovery, g.health, g.behind, g.retained, g.keepLimit, g.lostIn, g.eventDelay, g.phase, g.epochAge,
 		g.uncommitted, g.skipped, g.restarts, g.letters, g.waits, g.refused,
 	}
 }
@@ -166,6 +168,12 @@ func (g *gauges) source(l labelled, s *progress.Source) {
 		}
 		if n, ok := r.RetainedBytes.Get(); ok {
 			at.whole(g.retained, n)
+		}
+		if k := r.Retention; k != nil && k.Bytes > 0 {
+			at.whole(g.keepLimit, k.Bytes)
+		}
+		if in, ok := r.Forecast.In.Get(); ok {
+			at.seconds(g.lostIn, in)
 		}
 		if since, ok := r.LastEvent.Get(); ok {
 			at.seconds(g.eventDelay, r.Observed.Sub(since))

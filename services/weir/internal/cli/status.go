@@ -174,7 +174,7 @@ func showSource(w io.Writer, src *control.Source) {
 	}
 	for _, r := range src.Readers {
 		row(w, "  "+r.Subtask, "rows "+exact(r.Rows), "at "+exact(r.Consumed), "committed "+exact(r.Completed), "head "+headText(r.Head),
-			"behind "+behindText(r.Behind), "log kept "+bytesText(r.RetainedBytes), ageText(r.Age))
+			"behind "+behindText(r.Behind), "log kept "+keptText(&r), ageText(r.Age))
 	}
 	for _, t := range src.Tables {
 		row(w, "    "+t.Name, string(t.Lifecycle), "rows "+exact(t.Rows), t.Note)
@@ -245,14 +245,18 @@ func headText(v report.Value[report.SourceHead]) string {
 	return exact(v)
 }
 
-func bytesText(v report.Value[int64]) string {
-	n, ok := v.Get()
+// keptText is how much log the source keeps for a reader, and for how long.
+func keptText(r *progress.Reader) string {
+	n, ok := r.RetainedBytes.Get()
 	if !ok {
-		return exact(v)
+		return exact(r.RetainedBytes)
 	}
-	const mib = 1 << 20
-	if n < mib {
-		return fmt.Sprintf("~%d KiB", n>>10)
+	text := "~" + progress.Size(n)
+	if k := r.Retention; k != nil {
+		if k.Bytes > 0 {
+			text += " of " + progress.Size(k.Bytes)
+		}
+		text += ", " + r.Forecast.Text()
 	}
-	return fmt.Sprintf("~%.1f MiB", float64(n)/mib)
+	return text
 }

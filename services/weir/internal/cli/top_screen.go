@@ -151,6 +151,15 @@ func (t *topScreen) drawJob(j *control.Status, say func(s style, format string, 
 			}
 			say(st, "  %-12s rows %-12s behind %-18s report %s old", clip(r.Subtask, 12), marked(r.Rows), behindMark(r.Behind), r.Age.Round(100*time.Millisecond))
 		}
+		for i := range s.Readers {
+			if r := &s.Readers[i]; r.Retention != nil {
+				st := style("")
+				if in, ok := r.Forecast.In.Get(); ok && in <= progress.RunsOutSoon {
+					st = warn
+				}
+				say(st, "  log kept %s", keptText(r))
+			}
+		}
 		for _, x := range s.Tables {
 			say("", "    %-34s %-12s rows %s %s", clip(x.Name, 34), x.Lifecycle, marked(x.Rows), x.Note)
 		}

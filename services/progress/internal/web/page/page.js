@@ -90,11 +90,20 @@ function source(s) {
     ["Reader", "Node", "Phase", "Rows", "Split", "Emitted up to", "Durable", "Committed", "Head", "Behind", "Log kept", "Report"],
     s.readers.map((r) => [r.subtask, r.node, r.copies ? (r.lifecycle === "SNAPSHOT" ? state("SNAPSHOT") : "copies, idle") : state(r.lifecycle), value(r.rows),
       el("span", {}, value(r.activeSplit), r.activeTable ? " " + r.activeTable : ""), value(r.consumed, position), value(r.durable, position), value(r.completed, position),
-      value(r.head, (x) => position(x.position)), r.behind ? value(r.behind.value, (n) => number(n) + " " + (r.behind.unit || "")) : "", value(r.retainedBytes, bytes),
+      value(r.head, (x) => position(x.position)), r.behind ? value(r.behind.value, (n) => number(n) + " " + (r.behind.unit || "")) : "", kept(r),
       el("span", { class: r.stale ? "warn" : "" }, r.stale ? seconds(r.age) + " old" : "fresh")])));
   out.push(table("Tables" + (s.tablesTruncated ? " (not all)" : ""), ["Table", "Phase", "Rows of this attempt", "Rows copied", "Note"],
     s.tables.map((t) => [t.name, state(t.lifecycle), value(t.rows), value(t.copied), t.note || ""])));
   return out;
+}
+
+// kept is how much log the source keeps for a reader, and for how long; what is foreseen is never exact.
+function kept(r) {
+  const k = r.retention, f = r.forecast || {}, out = [value(r.retainedBytes, bytes)];
+  if (k && k.bytes) out.push(" of " + bytes(k.bytes));
+  if (k) out.push(f.in && f.in.value !== undefined ? ", lost in ~" + seconds(f.in.value) + (f.atLeast ? " at least, if nothing more is read" : "")
+    : { UNBOUNDED: ", kept without a bound", NOT_FORESEEN: ", not lost soon" }[f.outlook] || ", forecast unavailable");
+  return el("span", { class: f.in && f.in.value < 864e11 ? "warn" : "" }, ...out);
 }
 
 function table(caption, heads, rows) {
