@@ -3,7 +3,6 @@ package iceberg
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -31,7 +30,7 @@ type build struct {
 // built is a table with the epoch in it. Its state is what the catalog will point at, from what it points at now.
 type built struct {
 	state
-	from string
+	from *state
 }
 
 type note struct{ table, text string }
@@ -81,7 +80,7 @@ func (b *build) table(ctx context.Context, r role, id rows.TableID, pieces []*pi
 	if err != nil {
 		return err
 	}
-	if s.at != "" {
+	if s.meta != nil {
 		if err := b.c.owned(s, id); err != nil {
 			return err
 		}
@@ -90,14 +89,14 @@ func (b *build) table(ctx context.Context, r role, id rows.TableID, pieces []*pi
 	if err != nil {
 		return fmt.Errorf("order epoch %s: %w", b.commit.Ref.Epoch, err)
 	}
-	w := &work{b: b, role: r, id: id, meta: s.meta, layouts: make(map[*piece]*layout)}
-	if err := w.fit(ordered); err != nil {
+	w := &work{b: b, role: r, id: id, base: s, meta: s.meta, layouts: make(map[*piece]*layout)}
+	if err := w.fit(ctx, ordered); err != nil {
 		return err
 	}
 	if w.meta == nil {
 		return nil // a truncate of a table that nobody has seen a row of
 	}
-	if w.tx, err = w.handle(s.at).NewTransactionOnBranchWithError(table.MainBranch); err != nil {
+	if w.tx, err = w.handle(w.base.at).NewTransactionOnBranchWithError(table.MainBranch); err != nil {
 		return err
 	}
 	if truncate && !w.empty() {
@@ -113,7 +112,7 @@ func (b *build) table(ctx context.Context, r role, id rows.TableID, pieces []*pi
 	if err != nil {
 		return fmt.Errorf("table %s: %w", s.name, err)
 	}
-	return w.finish(ctx, s)
+	return w.finish(ctx)
 }
 
 // inOrder puts a table's pieces into the order in which they take effect, without those that a truncate swallows.
@@ -147,13 +146,14 @@ type work struct {
 	b       *build
 	role    role
 	id      rows.TableID
-	meta    table.Metadata
+	base    *state             // as the catalog has it
+	meta    table.Metadata     // with what the epoch has changed so far; nil when the table is not there
 	layouts map[*piece]*layout // of pieces whose rows the committer writes
 	tx      *table.Transaction
 }
 
 // fit makes the table fit the rows that are on the bus, version by version. Those in files fit already.
-func (w *work) fit(ordered []*piece) error {
+func (w *work) fit(ctx context.Context, ordered []*piece) error {
 	p := &w.b.c.place
 	for _, x := range ordered {
 		s := w.b.schema(x)
@@ -161,11 +161,9 @@ func (w *work) fit(ordered []*piece) error {
 			continue
 		}
 		if w.meta == nil {
-			meta, _, err := p.create(w.role, s)
-			if err != nil {
+			if err := w.begin(ctx, s); err != nil {
 				return err
 			}
-			w.meta = meta
 		} else {
 			meta, notes, err := p.evolved(w.role, s, w.meta)
 			if err != nil {
@@ -181,6 +179,20 @@ func (w *work) fit(ordered []*piece) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// begin makes the table.
+func (w *work) begin(ctx context.Context, s *rows.Schema) error {
+	first, _, err := w.b.c.create(w.role, s)
+	if err != nil {
+		return err
+	}
+	base := *w.base
+	if base.at, base.meta, err = w.b.c.tables.catalog.begin(ctx, base.pointer, first); err != nil {
+		return fmt.Errorf("make table %s: %w", base.name, err)
+	}
+	w.base, w.meta = &base, base.meta
 	return nil
 }
 
@@ -282,7 +294,7 @@ func (c *committer) put(l *layout, made content) (iceberg.DataFile, error) {
 }
 
 // finish records in the table what it now holds, and writes its metadata.
-func (w *work) finish(_ context.Context, s *state) error {
+func (w *work) finish(ctx context.Context) error {
 	c, ref := w.b.c, w.b.commit.Ref
 	prefix := "weir." + c.cfg.Sink.Name + "."
 	if err := w.tx.SetProperties(iceberg.Properties{
@@ -291,7 +303,7 @@ func (w *work) finish(_ context.Context, s *state) error {
 	}); err != nil {
 		return err
 	}
-	made, err := c.write(w.tx, s)
+	made, err := c.write(ctx, w.tx, w.base)
 	if err != nil {
 		return err
 	}
@@ -302,8 +314,8 @@ func (w *work) finish(_ context.Context, s *state) error {
 // logKeptFiles is how many earlier metadata files a table remembers and keeps.
 const logKeptFiles = 10
 
-// write puts a transaction's metadata into a file of its own.
-func (c *committer) write(tx *table.Transaction, s *state) (*built, error) {
+// write makes of a transaction the state that follows s.
+func (c *committer) write(ctx context.Context, tx *table.Transaction, s *state) (*built, error) {
 	st, err := tx.StagedTable()
 	if err != nil {
 		return nil, err
@@ -312,16 +324,11 @@ func (c *committer) write(tx *table.Transaction, s *state) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta, err := mb.TrimMetadataLogs(logKeptFiles).Build()
-	if err != nil {
+	out := &built{state: state{pointer: s.pointer, role: s.role}, from: s}
+	if out.meta, err = mb.TrimMetadataLogs(logKeptFiles).Build(); err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(meta)
-	if err != nil {
-		return nil, fmt.Errorf("encode metadata of table %s: %w", s.name, err)
-	}
-	out := &built{state: state{pointer: s.pointer, role: s.role, at: nextMetadata(meta.Location(), s.at), meta: meta}, from: s.at}
-	if err := c.fs.WriteFile(out.at, data); err != nil {
+	if out.at, err = c.tables.catalog.stage(ctx, s, out.meta); err != nil {
 		return nil, fmt.Errorf("write metadata of table %s: %w", s.name, err)
 	}
 	return out, nil

@@ -165,8 +165,8 @@ func TestForeignCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.alter(t, current, iceberg.Properties{"owner": "analytics"})
-	stale := change{moves: []move{{b.done[0].pointer, b.done[0].from, b.done[0].at}}, allow: allowAll}
-	if _, err := s.c.tables.catalog.apply(t.Context(), s.c.ledger, stale); !errors.Is(err, errMoved) {
+	stale := change{moves: []move{{b.done[0].from, &b.done[0].state}}, allow: allowAll}
+	if _, err := s.c.tables.catalog.apply(t.Context(), stale); !errors.Is(err, errMoved) {
 		t.Fatalf("a commit on metadata that is no longer the newest: %v", err)
 	}
 	s.commit(t, c)
@@ -211,9 +211,10 @@ func TestLostReply(t *testing.T) {
 	s := newScene(t, specOf(tempDir(t), spec.Upsert, both))
 	goods := schemaOf(t, 1, text("name", 2))
 	s.epoch(t, s.batch(t, goods, image{rows.OpInsert, 1, "a"}))
-	lossy := &lossy{driver: s.c.tables.catalog.db.Driver(), dsn: "file:" + strings.TrimPrefix(s.c.catalog, sqliteScheme) + "?_txlock=immediate"}
-	own := s.c.tables.catalog.db
-	s.c.tables.catalog.db = sql.OpenDB(lossy)
+	catalog := s.c.tables.catalog.(*sqlCatalog)
+	lossy := &lossy{driver: catalog.db.Driver(), dsn: "file:" + strings.TrimPrefix(s.c.catalog, sqliteScheme) + "?_txlock=immediate"}
+	own := catalog.db
+	catalog.db = sql.OpenDB(lossy)
 	t.Cleanup(func() { _ = own.Close() })
 	for i := range int64(3) {
 		lossy.lose = 1

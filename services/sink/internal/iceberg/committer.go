@@ -18,7 +18,6 @@ import (
 type committer struct {
 	place
 	tables *tables
-	ledger ledger
 	codec  *stage.Codec
 	// states are the tables as this committer left them; another commit is noticed by the catalog's pointer.
 	states  map[pointer]*state
@@ -29,39 +28,13 @@ type committer struct {
 
 // Claim takes the ledger row for this attempt.
 func (c *committer) Claim(ctx context.Context) (job.LedgerRow, error) {
-	found, err := c.claim(ctx)
+	found, err := c.tables.catalog.claim(ctx, c.cfg.Life, c.cfg.Fence, func(found core.Row) error {
+		return c.refusal(core.Claim(found, c.cfg.Life, c.cfg.Fence), found, sink.Commit{})
+	})
 	if err != nil {
 		return job.LedgerRow{}, c.translate(err)
 	}
 	return job.LedgerRow{Life: orElse(found.Life, c.cfg.Life), Ref: found.Ref, Fence: found.Fence}, nil
-}
-
-func (c *committer) claim(ctx context.Context) (found core.Row, err error) {
-	tx, err := c.tables.catalog.db.BeginTx(ctx, nil)
-	if err != nil {
-		return core.Row{}, err
-	}
-	if found, err = c.ledger.read(ctx, tx, c.tables.catalog.postgres); err == nil {
-		err = c.refusal(core.Claim(found, c.cfg.Life, c.cfg.Fence), found, sink.Commit{})
-	}
-	if err == nil {
-		err = c.ledger.take(ctx, tx, c.cfg.Life, c.cfg.Fence)
-	}
-	if err != nil {
-		return core.Row{}, errors.Join(err, rollback(tx))
-	}
-	if err := tx.Commit(); err != nil {
-		return core.Row{}, err
-	}
-	if found != (core.Row{}) {
-		return found, nil
-	}
-	// Two first claims may have met; only the row says whose it is.
-	now, err := c.ledger.read(ctx, c.tables.catalog.db, false)
-	if err != nil {
-		return core.Row{}, err
-	}
-	return core.Row{}, c.refusal(core.Claim(now, c.cfg.Life, c.cfg.Fence), now, sink.Commit{})
 }
 
 func (c *committer) refusal(v core.Verdict, found core.Row, commit sink.Commit) error {
@@ -71,7 +44,7 @@ func (c *committer) refusal(v core.Verdict, found core.Row, commit sink.Commit) 
 	case core.Fenced:
 		return fault.New(fault.SinkFenced, c.where, fmt.Sprintf("the ledger has fence %s, this attempt %s", found.Fence, c.cfg.Fence))
 	case core.Foreign:
-		return fault.New(fault.JobLedgerForeign, c.where, fmt.Sprintf("weir_iceberg_ledger in the catalog has life %s, this job %s", found.Life, c.cfg.Life),
+		return fault.New(fault.JobLedgerForeign, c.where, fmt.Sprintf("the ledger in the catalog has life %s, this job %s", found.Life, c.cfg.Life),
 			"job", c.cfg.Job)
 	case core.Diverged:
 	}
@@ -88,7 +61,7 @@ const maxRaces = 5
 
 // Commit makes one durable epoch visible in all its tables at once.
 func (c *committer) Commit(ctx context.Context, commit sink.Commit) (sink.Result, error) {
-	found, err := c.ledger.read(ctx, c.tables.catalog.db, false)
+	found, err := c.tables.catalog.row(ctx)
 	if err != nil {
 		return sink.Result{}, c.translate(err)
 	}
@@ -135,7 +108,7 @@ func (c *committer) attempt(ctx context.Context, commit sink.Commit, pieces []*p
 	}
 	ch := change{entry: &entry{ref: commit.Ref, prev: commit.Prev, fence: c.cfg.Fence, positions: commit.Positions, rows: n}}
 	for _, s := range b.done {
-		ch.moves = append(ch.moves, move{s.pointer, s.from, s.at})
+		ch.moves = append(ch.moves, move{s.from, &s.state})
 	}
 	ch.allow = func(found core.Row) error {
 		v := core.Decide(found, c.cfg.Life, c.cfg.Fence, commit.Ref, commit.Prev)
@@ -165,11 +138,11 @@ func (c *committer) attempt(ctx context.Context, commit sink.Commit, pieces []*p
 var errDone = errors.New("the epoch is there")
 
 func (c *committer) apply(ctx context.Context, commit sink.Commit, ch change) error {
-	unknown, err := c.tables.catalog.apply(ctx, c.ledger, ch)
+	unknown, err := c.tables.catalog.apply(ctx, ch)
 	if !unknown {
 		return err
 	}
-	found, lookErr := c.ledger.read(ctx, c.tables.catalog.db, false)
+	found, lookErr := c.tables.catalog.row(ctx)
 	if lookErr != nil {
 		return fault.Wrap(errors.Join(err, lookErr), fault.SinkAmbiguous, c.where, "the connection broke during the commit of epoch "+commit.Ref.Epoch.String())
 	}

@@ -28,7 +28,7 @@ func (Connector) OpenWriter(ctx context.Context, cfg sink.Config) (sink.Writer, 
 	if w.codec, err = stage.NewCodec(); err != nil {
 		return nil, err
 	}
-	if w.tables, err = openTables(&w.place); err != nil {
+	if w.tables, err = openTables(ctx, &w.place); err != nil {
 		return nil, p.translate(err)
 	}
 	return w, nil
@@ -40,11 +40,11 @@ func (Connector) OpenCommitter(ctx context.Context, cfg sink.Config) (sink.Commi
 	if err != nil {
 		return nil, err
 	}
-	c := &committer{place: p, ledger: ledger{job: cfg.Job, sink: cfg.Sink.Name}, states: make(map[pointer]*state), upkeep: newUpkeep()}
+	c := &committer{place: p, states: make(map[pointer]*state), upkeep: newUpkeep()}
 	if c.codec, err = stage.NewCodec(); err != nil {
 		return nil, err
 	}
-	if c.tables, err = openTables(&c.place); err != nil {
+	if c.tables, err = openTables(ctx, &c.place); err != nil {
 		return nil, p.translate(err)
 	}
 	if err := c.probe(ctx); err != nil {
@@ -61,8 +61,8 @@ func closing(err error) string {
 }
 
 func (c *committer) probe(ctx context.Context) error {
-	if err := c.tables.catalog.create(ctx); err != nil {
-		return fmt.Errorf("make the catalog's tables: %w", err)
+	if err := c.tables.catalog.prepare(ctx); err != nil {
+		return fmt.Errorf("prepare the catalog: %w", err)
 	}
 	name := fmt.Sprintf("%s/%s/.probe-%s", c.root, c.ice.Namespace, c.cfg.Fence)
 	if err := c.fs.WriteFile(name, []byte("probe\n")); err != nil {
@@ -85,11 +85,11 @@ func ReadLedger(ctx context.Context, cfg sink.Config) (core.Ledger, error) {
 			return core.Ledger{}, nil
 		}
 	}
-	c, err := openCatalog(p.catalog, "weir:read:"+cfg.Job, p.where)
+	c, err := openCatalog(ctx, &p, "weir:read:"+cfg.Job)
 	if err != nil {
-		return core.Ledger{}, err
+		return core.Ledger{}, p.translate(err)
 	}
-	l, err := ledger{job: cfg.Job, sink: cfg.Sink.Name}.history(ctx, c.db)
+	l, err := c.history(ctx)
 	if closeErr := c.close(); err == nil {
 		err = closeErr
 	}

@@ -100,12 +100,12 @@ func (c *committer) rewrite(ctx context.Context, s *state) error {
 	if !compacted && !merged && len(expired) == 0 {
 		return nil
 	}
-	b, err := c.write(tx, s)
+	b, err := c.write(ctx, tx, s)
 	if err != nil {
 		return err
 	}
-	_, err = c.tables.catalog.apply(ctx, c.ledger, change{
-		moves: []move{{s.pointer, s.at, b.at}},
+	_, err = c.tables.catalog.apply(ctx, change{
+		moves: []move{{s, &b.state}},
 		allow: func(found core.Row) error {
 			if found.Life != c.cfg.Life || found.Fence != c.cfg.Fence {
 				return fault.New(fault.SinkFenced, c.where, "a newer attempt keeps the table")

@@ -227,7 +227,7 @@ func (s *scene) repeat(t *testing.T, pieces []sink.Piece) {
 func (s *scene) state(t *testing.T, r role) *state {
 	t.Helper()
 	st, err := s.tables.load(t.Context(), r, "shop.goods", nil)
-	if err != nil || st.at == "" {
+	if err != nil || st.meta == nil {
 		t.Fatalf("load %s: %v", r, err)
 	}
 	return st
@@ -241,12 +241,12 @@ func (s *scene) alter(t *testing.T, r role, props iceberg.Properties) {
 	if err := tx.SetProperties(props); err != nil {
 		t.Fatal(err)
 	}
-	b, err := s.c.write(tx, st)
+	b, err := s.c.write(t.Context(), tx, st)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ch := change{moves: []move{{st.pointer, st.at, b.at}}, allow: allowAll}
-	if _, err := s.tables.catalog.apply(t.Context(), s.c.ledger, ch); err != nil {
+	ch := change{moves: []move{{st, &b.state}}, allow: allowAll}
+	if _, err := s.tables.catalog.apply(t.Context(), ch); err != nil {
 		t.Fatal(err)
 	}
 }

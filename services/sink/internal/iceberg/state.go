@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -24,8 +23,9 @@ import (
 type state struct {
 	pointer
 	role role
-	// at is the newest metadata file; empty while the table is not in the catalog.
-	at   string
+	// at is where the newest metadata is; empty when only the catalog knows.
+	at string
+	// meta is nil while the table is not in the catalog.
 	meta table.Metadata
 }
 
@@ -39,13 +39,12 @@ type version struct {
 // tables finds the sink's tables. It is owned by one goroutine.
 type tables struct {
 	p       *place
-	catalog *catalog
+	catalog catalog
 	found   map[version]map[role]*layout
 }
 
-func openTables(p *place) (*tables, error) {
-	session := fmt.Sprintf("weir:%s:%s:%s", p.cfg.Life, p.cfg.Subtask.Vertex, p.cfg.Fence)
-	c, err := openCatalog(p.catalog, session, p.where)
+func openTables(ctx context.Context, p *place) (*tables, error) {
+	c, err := openCatalog(ctx, p, p.session())
 	if err != nil {
 		return nil, err
 	}
@@ -54,28 +53,11 @@ func openTables(p *place) (*tables, error) {
 
 func (t *tables) close() error { return t.catalog.close() }
 
-// load reads a table; its at is empty when the catalog does not have it. had is what is known of it, read again only if it moved.
+// load reads a table. had is what is known of it, read again only if it moved.
 func (t *tables) load(ctx context.Context, r role, id rows.TableID, had *state) (*state, error) {
 	s := &state{pointer: pointer{t.p.ice.Namespace, t.p.name(r, id)}, role: r}
 	var err error
-	if s.at, err = t.catalog.lookUp(ctx, s.pointer); err != nil || s.at == "" {
-		return s, err
-	}
-	if had != nil && had.at == s.at {
-		return had, nil
-	}
-	f, err := t.p.fs.Open(s.at)
-	if err != nil {
-		return nil, fmt.Errorf("read metadata of table %s: %w", s.name, err)
-	}
-	data, err := io.ReadAll(f)
-	if err != nil {
-		return nil, fmt.Errorf("read metadata of table %s: %w", s.name, err)
-	}
-	if err := f.Close(); err != nil {
-		return nil, fmt.Errorf("read metadata of table %s: %w", s.name, err)
-	}
-	if s.meta, err = table.ParseMetadataBytes(data); err != nil {
+	if s.at, s.meta, err = t.catalog.load(ctx, s.pointer, had); err != nil {
 		return nil, fmt.Errorf("read metadata of table %s: %w", s.name, err)
 	}
 	return s, nil
@@ -91,11 +73,11 @@ func (t *tables) layouts(ctx context.Context, s *rows.Schema) (map[role]*layout,
 	all := make(map[role]*layout)
 	for _, r := range t.p.roles() {
 		st, err := t.load(ctx, r, s.Table(), nil)
-		if missing(err) || (err == nil && (st.at == "" || st.meta.Properties()[propOwner] != t.p.owner())) {
-			return nil, nil
-		}
 		if err != nil {
 			return nil, err
+		}
+		if st.meta == nil || st.meta.Properties()[propOwner] != t.p.owner() {
+			return nil, nil
 		}
 		e, err := t.p.evolution(r, s, st.meta)
 		if err != nil {

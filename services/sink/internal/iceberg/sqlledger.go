@@ -11,7 +11,6 @@ import (
 
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fence"
-	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/services/sink/internal/core"
 )
 
@@ -58,14 +57,6 @@ func (l ledger) take(ctx context.Context, q querier, life string, own fence.Toke
 		WHERE weir_iceberg_ledger.life = excluded.life AND weir_iceberg_ledger.fence <= excluded.fence`,
 		l.job, l.sink, life, int64(own), now())
 	return err
-}
-
-// entry is one commit for the ledger.
-type entry struct {
-	ref, prev epoch.Ref
-	fence     fence.Token
-	positions map[string]position.Position
-	rows      uint64
 }
 
 // advance moves the row to the entry's epoch and logs it. The row is locked and known to hold prev.
