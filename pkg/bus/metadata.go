@@ -19,6 +19,7 @@ const (
 	roleBase    = "base"    // every mesh has it
 	roleData    = "data"    // the rows of one attempt
 	roleLetters = "letters" // the dead letters of a job
+	roleOutlet  = "outlet"  // the events that a sink of type nats delivers
 	roleInput   = "input"   // what one subtask receives
 	roleWatch   = "watch"   // one reader of a stream, for as long as it reads
 )

@@ -37,6 +37,9 @@ const (
 	SinkDLQRefused      Code = "WEIR-SINK-033" // a dead letter cannot be discarded or replayed now
 	SinkEngine          Code = "WEIR-SINK-034" // the target table is not transactional
 	SinkSetting         Code = "WEIR-SINK-035" // a setting of the target keeps the sink from writing
+	SinkStreamUnfit     Code = "WEIR-SINK-036" // the target stream is missing or cannot hold the events
+	SinkStreamForeign   Code = "WEIR-SINK-037" // somebody else has changed the target stream
+	SinkEventTooBig     Code = "WEIR-SINK-038" // an event is bigger than the target takes
 )
 
 func sinkCodes() []Entry {
@@ -215,6 +218,21 @@ func sinkCodes() []Entry {
 			Code: SinkSetting, Name: "SINK_SETTING", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "a setting of the target keeps the sink from writing",
 			Remedy: "SET GLOBAL <setting> = <value>; then `weir job resume <job>`. `weir doctor` has the statement that also lasts.",
+		},
+		{
+			Code: SinkStreamUnfit, Name: "SINK_STREAM", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the target stream is missing or cannot hold the events",
+			Remedy: "Change the stream as told, or let Weir make it: `create: true` at the sink and no stream of that name. docs/nats-sink.md lists what it must be. Then `weir job resume <job>`.",
+		},
+		{
+			Code: SinkStreamForeign, Name: "SINK_STREAM_FOREIGN", Class: Permanent, Exit: ExitVerify,
+			Title:  "somebody else has written to the target stream, or removed its end",
+			Remedy: "`nats stream get <stream> --last-for '<prefix>.>'` shows the newest message. Keep others from the subjects <prefix>.> and remove exactly what they wrote last: `nats stream rmm <stream> <seq>`; docs/nats-sink.md, \"When somebody else writes\". Or submit the job under a new name with another stream.",
+		},
+		{
+			Code: SinkEventTooBig, Name: "SINK_EVENT_TOO_BIG", Class: Poison, Exit: ExitEnvironment,
+			Title:  "an event is bigger than the target takes",
+			Remedy: "Raise max_payload of the target server (and max_msg_size of the stream <stream>), then `weir job resume <job>`: the commit goes on behind the last event. Or set dlq: true at the sink and put such rows aside.",
 		},
 	}
 }

@@ -19,7 +19,7 @@ type SourceConfig interface {
 }
 
 // SinkConfig is the part of a sink that belongs to its type: *PostgresSink, *MySQLSink, *FilesSink, *IcebergSink,
-// *BlackholeSink.
+// *NATSSink, *BlackholeSink.
 type SinkConfig interface {
 	check(d *config.Decoder, n *config.Node)
 	secrets() []config.Secret
@@ -67,7 +67,7 @@ func sinkKinds() []sinkKind {
 		{"blackhole", []Mode{Append, Changelog, Upsert}, func() SinkConfig { return &BlackholeSink{} }},
 		{"mysql", []Mode{Upsert, Changelog, Append}, func() SinkConfig { return &MySQLSink{} }},
 		{"iceberg", []Mode{Upsert, Changelog}, func() SinkConfig { return &IcebergSink{} }},
-		{"nats", nil, nil},
+		{"nats", []Mode{Changelog}, func() SinkConfig { return &NATSSink{} }},
 	}
 }
 

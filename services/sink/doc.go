@@ -1,4 +1,5 @@
-// Package sink is the service that makes rows visible: PostgreSQL, MySQL, files, Iceberg tables, and a black hole for benchmarks.
+// Package sink is the service that makes rows visible: PostgreSQL, MySQL, files, Iceberg tables, NATS
+// subjects, and a black hole for benchmarks.
 //
 // Role: [Connectors] gives the runtime the writers and committers of each type; [ReadLedger] reads a target's ledger for
 // audits. What a commit may do is decided in internal/core; internal/stage keeps rows on the bus until their epoch is

@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/services/sink/internal/files"
 	"weir.dev/weir/services/sink/internal/iceberg"
 	"weir.dev/weir/services/sink/internal/mysql"
+	"weir.dev/weir/services/sink/internal/nats"
 	"weir.dev/weir/services/sink/internal/postgres"
 )
 
@@ -47,6 +48,9 @@ func ReadLedger(ctx context.Context, job string, s spec.Sink, resolve func(ref s
 		return l, true, err
 	case *spec.IcebergSink:
 		l, err = iceberg.ReadLedger(ctx, sink.Config{Identity: source.Identity{Job: job}, Sink: s, Resolve: resolve})
+		return l, true, err
+	case *spec.NATSSink:
+		l, err = nats.ReadLedger(ctx, sink.Config{Identity: source.Identity{Job: job}, Sink: s, Resolve: resolve})
 		return l, true, err
 	}
 	return Ledger{}, false, nil

@@ -8,6 +8,7 @@ import (
 	"weir.dev/weir/services/sink/internal/files"
 	"weir.dev/weir/services/sink/internal/iceberg"
 	"weir.dev/weir/services/sink/internal/mysql"
+	"weir.dev/weir/services/sink/internal/nats"
 	"weir.dev/weir/services/sink/internal/postgres"
 )
 
@@ -22,6 +23,7 @@ func Connectors(meter metric.Meter) (map[string]sink.Connector, error) {
 		"mysql":     measured{mysql.Connector{}, m},
 		"files":     measured{files.Connector{}, m},
 		"iceberg":   measured{iceberg.Connector{}, m},
+		"nats":      measured{nats.Connector{}, m},
 		"blackhole": measured{blackhole.Connector{}, m},
 	}, nil
 }
