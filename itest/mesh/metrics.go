@@ -2,11 +2,10 @@ package mesh
 
 import (
 	"context"
-	"strconv"
-	"strings"
 	"testing"
 
 	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/services/weir/verify/process"
 )
 
 // Metrics returns what a member says at /metrics.
@@ -20,21 +19,4 @@ func (m *Member) Metrics(ctx context.Context, tb testing.TB) string {
 }
 
 // Sum adds up every series of a metric in a member's /metrics, whatever its labels; zero when there is none yet.
-func Sum(metrics, name string) float64 {
-	var sum float64
-	for line := range strings.Lines(metrics) {
-		series, value, found := strings.Cut(strings.TrimSpace(line), " ")
-		if before, _, labelled := strings.Cut(series, "{"); labelled {
-			// A label's value may hold spaces.
-			series, value, found = strings.Cut(strings.TrimSpace(line), "} ")
-			series = before + series[len(series):]
-		}
-		if !found || series != name {
-			continue
-		}
-		if v, err := strconv.ParseFloat(value, 64); err == nil {
-			sum += v
-		}
-	}
-	return sum
-}
+func Sum(metrics, name string) float64 { return process.Sum(metrics, name) }

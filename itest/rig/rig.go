@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -101,7 +100,9 @@ func Start(tb testing.TB, cfg Config) *Rig {
 	})
 	r.Mesh.Submit(tb, Job, jobSpec)
 	r.Records = r.Mesh.Records(tb)
-	for _, sql := range []string{copyLook(), logLook()} {
+	for _, sql := range []string{
+		audit.CopyLook("shop_copy", Job, Copy, shop.Torn("shop_copy")), audit.LogLook("shop_log", Job, Log, shop.Tables()),
+	} {
 		r.readers = append(r.readers, audit.StartReader(ctx, r.Target.URL("postgres"), sql, r.durable))
 	}
 	r.open(tb, cfg)
@@ -149,21 +150,6 @@ func (r *Rig) durable(ctx context.Context) (epoch uint64, ok bool) {
 		return 0, false
 	}
 	return uint64(h.Durable.Epoch), true
-}
-
-func copyLook() string {
-	return fmt.Sprintf("SELECT (%s), epoch, fence, 0::bigint, 0::bigint FROM shop_copy.weir_ledger WHERE job = '%s' AND sink = '%s'",
-		shop.Torn("shop_copy"), Job, Copy)
-}
-
-func logLook() string {
-	var counts []string
-	for _, table := range shop.Tables() {
-		counts = append(counts, "(SELECT count(*) FROM shop_log."+table+")")
-	}
-	return fmt.Sprintf(`SELECT 0::bigint, epoch, fence, %s, (SELECT sum(rows)::bigint FROM shop_log.weir_ledger_log
-		WHERE job = '%s' AND sink = '%s') FROM shop_log.weir_ledger WHERE job = '%[2]s' AND sink = '%[3]s'`,
-		strings.Join(counts, " + "), Job, Log)
 }
 
 // Applied is the number of transactions that the shop has made so far.

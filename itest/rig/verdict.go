@@ -82,11 +82,9 @@ func (r *Rig) compareCopy(tb testing.TB) {
 	}
 }
 
-func changelogTables() []audit.Table {
-	return []audit.Table{
-		{Name: "customers", Key: []string{"id"}},
-		{Name: "products", Key: []string{"sku"}},
-		{Name: "orders", Key: []string{"id"}},
-		{Name: "order_items", Key: []string{"order_id", "line"}},
+func changelogTables() (all []audit.Table) {
+	for _, name := range shop.Tables() {
+		all = append(all, audit.Table{Name: name, Key: shop.Key(name)})
 	}
+	return all
 }

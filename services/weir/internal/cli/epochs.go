@@ -194,8 +194,19 @@ func showAudit(w io.Writer, a control.Audit) {
 }
 
 // readLedger reads the ledger of a sink that keeps one in a database, with the URL as this host resolves it.
-func readLedger(ctx context.Context, jobName, _ string, k spec.Sink) ([]epoch.LedgerEntry, bool, string, error) {
-	l, kept, err := sink.ReadLedger(ctx, jobName, k, config.OS().Resolve)
+func readLedger(ctx context.Context, jobName, life string, k spec.Sink) ([]epoch.LedgerEntry, bool, string, error) {
+	return ledgerReader(config.OS().Resolve)(ctx, jobName, life, k)
+}
+
+// ledgerReader reads ledgers with URLs as resolve has them.
+func ledgerReader(resolve func(ref string) (string, error)) control.ReadLedger {
+	return func(ctx context.Context, jobName, _ string, k spec.Sink) ([]epoch.LedgerEntry, bool, string, error) {
+		return entries(ctx, jobName, k, resolve)
+	}
+}
+
+func entries(ctx context.Context, jobName string, k spec.Sink, resolve func(ref string) (string, error)) ([]epoch.LedgerEntry, bool, string, error) {
+	l, kept, err := sink.ReadLedger(ctx, jobName, k, resolve)
 	switch {
 	case fault.CodeOf(err) == fault.ConfUnresolved:
 		return nil, false, "the sink's URL has no value on this host", nil

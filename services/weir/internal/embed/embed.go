@@ -33,7 +33,11 @@ type Config struct {
 	StoreDir string
 	// Listen is host:port for outside clients; empty serves this process only.
 	Listen string
-	Logger *slog.Logger
+	// Monitor is host:port of the server's own monitoring; empty is none.
+	Monitor string
+	// MaxStore limits JetStream's files, in bytes; zero is what the disk has.
+	MaxStore int64
+	Logger   *slog.Logger
 }
 
 // Server is a running NATS server.
@@ -50,11 +54,23 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		SyncAlways: true,
 		MaxPayload: MaxPayload,
 		NoSigs:     true,
-		DontListen: cfg.Listen == "",
+
+		JetStreamMaxStore: cfg.MaxStore,
+		DontListen:        cfg.Listen == "",
 	}
 	if cfg.Listen != "" {
 		if err := listenOn(ctx, opts, cfg.Listen); err != nil {
 			return nil, err
+		}
+	}
+	if cfg.Monitor != "" {
+		host, port, err := net.SplitHostPort(cfg.Monitor)
+		if err == nil {
+			opts.HTTPHost = host
+			opts.HTTPPort, err = strconv.Atoi(port)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("configure the embedded NATS server: monitoring at %q: %w", cfg.Monitor, err)
 		}
 	}
 	s, err := server.NewServer(opts)

@@ -24,17 +24,29 @@ func keyText(cells []*string) (string, error) {
 	return string(b), err
 }
 
-// Validate compares what a changelog holds with what it must hold: the same changes, each once, with the same values;
-// the order of each key; whole transactions.
-func Validate(got, want []Change) error {
-	g, w := plain(got), plain(want)
-	return errors.Join(
-		verdict.SameChanges(g, w),
-		verdict.KeyOrder(g, w),
-		verdict.WholeTransactions(g),
-		sameCells(got, want),
-	)
+// Judgement is what became of each guarantee about changes; nil where it holds.
+type Judgement struct {
+	// Multiset: the same changes, each once. Order: those of a key in the source's order. Whole: transactions in one commit.
+	// Values: every column as at the source.
+	Multiset, Order, Whole, Values error
 }
+
+// Err is all that does not hold.
+func (j Judgement) Err() error { return errors.Join(j.Multiset, j.Order, j.Whole, j.Values) }
+
+// Judge compares what a changelog holds with what it must hold.
+func Judge(got, want []Change) Judgement {
+	g, w := plain(got), plain(want)
+	return Judgement{
+		Multiset: verdict.SameChanges(g, w),
+		Order:    verdict.KeyOrder(g, w),
+		Whole:    verdict.WholeTransactions(g),
+		Values:   sameCells(got, want),
+	}
+}
+
+// Validate is [Judge] for those who want all of it.
+func Validate(got, want []Change) error { return Judge(got, want).Err() }
 
 func plain(changes []Change) []verdict.Change {
 	out := make([]verdict.Change, len(changes))

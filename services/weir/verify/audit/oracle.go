@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pglogrepl"
-	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/verdict"
@@ -24,9 +23,15 @@ func OpenOracle(ctx context.Context, url, schema string) (*Oracle, error) {
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	// By name: a whole schema may be published by superusers only.
+	var tables string
+	if err := conn.QueryRow(ctx, `SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') FROM pg_tables WHERE schemaname = $1`,
+		schema).Scan(&tables); err != nil {
+		return nil, fmt.Errorf("open oracle: list the tables of %s: %w", schema, err)
+	}
 	o := &Oracle{url: url, name: "oracle_" + schema}
 	for _, sql := range []string{
-		"CREATE PUBLICATION " + o.name + " FOR TABLES IN SCHEMA " + pgx.Identifier{schema}.Sanitize(),
+		"CREATE PUBLICATION " + o.name + " FOR TABLE " + tables,
 		"SELECT pg_create_logical_replication_slot('" + o.name + "', 'pgoutput')",
 	} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
@@ -34,6 +39,21 @@ func OpenOracle(ctx context.Context, url, schema string) (*Oracle, error) {
 		}
 	}
 	return o, nil
+}
+
+// Close gives the slot and the publication up. They would keep the source's log for ever.
+func (o *Oracle) Close(ctx context.Context) error {
+	conn, err := session(ctx, o.url)
+	if err != nil {
+		return fmt.Errorf("close oracle: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, slot := conn.Exec(ctx, "SELECT pg_drop_replication_slot($1)", o.name)
+	_, publication := conn.Exec(ctx, "DROP PUBLICATION IF EXISTS "+o.name)
+	if err := errors.Join(slot, publication); err != nil {
+		return fmt.Errorf("close oracle: %w", err)
+	}
+	return nil
 }
 
 // Changes reads everything that was committed since the oracle was opened, in the order of the log, as a changelog has

@@ -42,6 +42,8 @@ type trip struct {
 	mu     sync.Mutex
 	word   []byte
 	before bool
+	left   int // bytes of replies, when armed
+	counts bool
 	done   int
 }
 
@@ -60,6 +62,27 @@ func (t *trip) due(data []byte) (cut, before bool) {
 	t.word = nil
 	t.done++
 	return true, t.before
+}
+
+func (t *trip) allow(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left, t.counts = n, true
+}
+
+// spent takes n bytes off; true when that was the last.
+func (t *trip) spent(n int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.counts {
+		return false
+	}
+	if t.left -= n; t.left > 0 {
+		return false
+	}
+	t.counts = false
+	t.done++
+	return true
 }
 
 func (t *trip) count() int {

@@ -127,7 +127,10 @@ func (r *Relay) Delay(d time.Duration) {
 // with before the server does not get it either.
 func (r *Relay) CutAfter(word string, before bool) { r.trip.arm(word, before) }
 
-// Cuts counts the cuts that CutAfter ordered and that were made.
+// CutReplies orders one cut: of the connection on which the servers' next n bytes, over all connections, are full.
+func (r *Relay) CutReplies(n int) { r.trip.allow(n) }
+
+// Cuts counts the cuts that CutAfter and CutReplies ordered and that were made.
 func (r *Relay) Cuts() int { return r.trip.count() }
 
 // Close breaks all connections and ends the relay.
@@ -223,6 +226,10 @@ func (r *Relay) replies(client, server net.Conn) {
 	for {
 		n, err := server.Read(buf)
 		r.toClient.wait()
+		if r.trip.spent(n) {
+			r.forget(server)
+			return
+		}
 		if _, werr := client.Write(buf[:n]); werr != nil {
 			return
 		}

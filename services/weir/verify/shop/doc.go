@@ -1,5 +1,5 @@
-// Package shop is the load of the demo, the integration tests and the
-// benchmarks: a small shop whose customers, products and orders keep changing.
+// Package shop is the load of `weir verify`, the demo, the integration tests
+// and the benchmarks: a small shop whose customers, products and orders keep changing.
 //
 // # Role
 //

@@ -53,8 +53,9 @@ type Transaction struct {
 // Generator draws the transactions of one shop. It is not safe for several
 // goroutines: their order is part of the result.
 type Generator struct {
-	rng *rand.Rand
-	now time.Time // the shop's own clock
+	schema string
+	rng    *rand.Rand
+	now    time.Time // the shop's own clock
 
 	customers []int64
 	products  []product
@@ -76,16 +77,28 @@ type order struct {
 // statuses of an order, in the order it goes through them.
 var statuses = [...]string{"new", "paid", "packed", "shipped", "delivered"}
 
-// New returns a generator for an empty shop.
-func New(seed uint64) *Generator {
+// New returns a generator for an empty shop in the schema shop.
+func New(seed uint64) *Generator { return In("shop", seed) }
+
+// In returns a generator for an empty shop in another schema, whose name needs no quotes.
+func In(schema string, seed uint64) *Generator {
 	return &Generator{
-		rng: rand.New(rand.NewPCG(seed, 0x5e09)),
-		now: time.Date(2026, 1, 1, 8, 0, 0, 0, time.UTC),
+		schema: schema,
+		rng:    rand.New(rand.NewPCG(seed, 0x5e09)),
+		now:    time.Date(2026, 1, 1, 8, 0, 0, 0, time.UTC),
 	}
 }
 
 // Next draws the next transaction. The first one fills the shelves.
 func (g *Generator) Next() Transaction {
+	tx := g.next()
+	for i := range tx.Statements {
+		tx.Statements[i].SQL = in(g.schema, tx.Statements[i].SQL)
+	}
+	return tx
+}
+
+func (g *Generator) next() Transaction {
 	g.now = g.now.Add(time.Duration(1+g.rng.IntN(90_000)) * time.Millisecond)
 	if !g.stocked {
 		g.stocked = true

@@ -1,5 +1,7 @@
 package shop
 
+import "strings"
+
 // Schema makes the shop's tables, empty, in the schema shop.
 //
 // The tables have what a replica has to get right: integer, text and composite
@@ -51,6 +53,25 @@ CREATE TABLE shop.order_items (
 	PRIMARY KEY (order_id, line)
 );
 `
+
+// SchemaIn is [Schema] for a schema of another name, which needs no quotes.
+func SchemaIn(schema string) string {
+	return in(schema, strings.Replace(Schema, "CREATE SCHEMA shop;", "CREATE SCHEMA "+schema+";", 1))
+}
+
+// in moves SQL of the shop to another schema.
+func in(schema, sql string) string { return strings.ReplaceAll(sql, "shop.", schema+".") }
+
+// Key lists the columns of a table's primary key.
+func Key(table string) []string {
+	switch table {
+	case "products":
+		return []string{"sku"}
+	case "order_items":
+		return []string{"order_id", "line"}
+	}
+	return []string{"id"}
+}
 
 // Tables lists the tables of the shop without their schema.
 func Tables() []string { return []string{"customers", "products", "orders", "order_items"} }

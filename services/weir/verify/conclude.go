@@ -1,0 +1,133 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"weir.dev/weir/pkg/verdict"
+	"weir.dev/weir/services/weir/verify/audit"
+	"weir.dev/weir/services/weir/verify/shop"
+)
+
+// conclude closes the shop, waits until all of it has arrived, and writes what it finds into the result. Its error, too, is a finding.
+func (t *trial) conclude(ctx context.Context, r *Result) error {
+	if err := t.shut(); err != nil {
+		return fmt.Errorf("the shop's own load: %w", err)
+	}
+	waiting, cancel := context.WithTimeout(ctx, caughtUp)
+	defer cancel()
+	if err := t.control.CaughtUp(waiting, t.id); err != nil {
+		return fmt.Errorf("wait until the target has everything: %w", err)
+	}
+	if t.cfg.beforeAudit != nil {
+		if err := t.cfg.beforeAudit(ctx, t.scratch); err != nil {
+			return err
+		}
+	}
+	find := func(err error) {
+		if err != nil {
+			r.Findings = append(r.Findings, err.Error())
+		}
+	}
+	find(t.judgeRows(ctx, r))
+	find(t.judgeEvents(ctx, r))
+	if len(r.Findings) == 0 {
+		took := seconds(time.Since(t.first))
+		r.Reconciled = &took
+	}
+	find(t.judgeLedgers(ctx, r))
+	for i, reader := range t.readers {
+		err := reader.Stop()
+		if reader.Looks() == 0 {
+			err = errors.Join(err, fmt.Errorf("reader %d never saw its target", i))
+		}
+		find(err)
+		r.Readers = append(r.Readers, Reader{Target: []string{copying, logging}[i], Looks: reader.Looks(), Clean: err == nil})
+	}
+	if _, err := t.control.Verify(ctx, t.id, t.cfg.Ledger(t.resolve)); err != nil {
+		find(fmt.Errorf("epochs verify: %w", err))
+	}
+	return nil
+}
+
+// resolve gives the job's references the values that its processes have.
+func (t *trial) resolve(ref string) (string, error) {
+	switch ref {
+	case "${VERIFY_SOURCE}":
+		return t.scratch.source, nil
+	case "${VERIFY_TARGET}":
+		return t.scratch.target, nil
+	}
+	return "", fmt.Errorf("%s is no reference of the run's job", ref)
+}
+
+func (t *trial) judgeRows(ctx context.Context, r *Result) error {
+	var pairs []audit.TablePair
+	for _, table := range shop.Tables() {
+		pairs = append(pairs, audit.TablePair{Source: t.shop() + "." + table, Target: t.copy() + "." + table})
+	}
+	outcomes, err := audit.CompareTables(ctx, audit.CompareConfig{
+		SourceURL: t.scratch.source, TargetURL: t.scratch.target, Tables: pairs,
+	})
+	if err != nil {
+		return fmt.Errorf("final rows: %w", err)
+	}
+	r.Rows = &Rows{}
+	for _, c := range outcomes {
+		r.Rows.Source += c.SourceRows
+		r.Rows.Target += c.TargetRows
+		r.Rows.Missing += c.Missing
+		r.Rows.Extra += c.Extra
+		r.Rows.Different += c.Different
+		if !c.Equal() {
+			err = errors.Join(err, fmt.Errorf("final rows: %s", c))
+		}
+	}
+	if r.Rows.Source == 0 {
+		err = errors.Join(err, errors.New("final rows: the source is empty"))
+	}
+	return err
+}
+
+func (t *trial) judgeEvents(ctx context.Context, r *Result) error {
+	want, err := t.oracle.Changes(ctx)
+	if err != nil {
+		return fmt.Errorf("the source's log: %w", err)
+	}
+	if len(want) == 0 {
+		return errors.New("the source's log holds no changes")
+	}
+	var tables []audit.Table
+	for _, name := range shop.Tables() {
+		tables = append(tables, audit.Table{Name: name, Key: shop.Key(name)})
+	}
+	got, err := audit.Changelog(ctx, t.scratch.target, t.log(), t.shop(), tables)
+	if err != nil {
+		return err
+	}
+	j := audit.Judge(got, want)
+	r.Events = &Events{
+		Transactions: t.applied.Load(), Source: len(want), Target: len(got),
+		Multiset: j.Multiset == nil, Order: j.Order == nil, Whole: j.Whole == nil, Values: j.Values == nil,
+	}
+	return j.Err()
+}
+
+func (t *trial) judgeLedgers(ctx context.Context, r *Result) error {
+	var errs []error
+	for sink, schema := range map[string]string{copying: t.copy(), logging: t.log()} {
+		log, err := audit.Ledger(ctx, t.scratch.target, schema, t.id, sink)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		err = verdict.LedgerContiguous(log)
+		errs = append(errs, err)
+		r.Ledgers = append(r.Ledgers, Ledger{
+			Sink: sink, Commits: len(log), First: log[0].Ref.Epoch, Last: log[len(log)-1].Ref.Epoch, Contiguous: err == nil,
+		})
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,215 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"weir.dev/weir/pkg/job"
+)
+
+func crashes() []class {
+	return []class{
+		{
+			name: "coordinator-each-state", trigger: "an epoch has been triggered; it is durable and not committed; none is under way",
+			mode: byItself, run: coordinatorEachState,
+		},
+		{name: "crash-before-manifest", trigger: "sinks have staged an epoch whose manifest is not written", mode: byItself, run: crashBeforeManifest},
+		{name: "crash-durable-to-commit", trigger: "an epoch is durable and not committed", mode: byItself, run: crashDurableToCommit},
+		{
+			name: "lost-commit-reply", trigger: "the target has COMMIT, its reply is lost; three times", mode: byItself,
+			databases: true, run: lostCommitReply,
+		},
+		{name: "partial-fan-out", trigger: "one of two sinks has committed an epoch", mode: byItself, run: partialFanOut},
+	}
+}
+
+// coordinatorEachState kills the leader in each state of an epoch that it can be in for longer than a write takes.
+func coordinatorEachState(ctx context.Context, t *trial) error {
+	_, _, err := t.journal.await(ctx, "an epoch under way", t.journal.length(), func(h job.Head) bool { return h.InFlight != nil })
+	if err != nil {
+		return err
+	}
+	if err := t.killLeader(ctx); err != nil {
+		return err
+	}
+	release, err := t.hold(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = t.uncommitted(ctx)
+	if err == nil {
+		err = t.killLeader(ctx)
+	}
+	if err = errors.Join(err, release()); err != nil {
+		return err
+	}
+	_, _, err = t.journal.await(ctx, "a moment without an epoch", t.journal.length(), func(h job.Head) bool {
+		return h.InFlight == nil && h.Durable != nil && h.Committed == h.Durable.Epoch
+	})
+	if err != nil {
+		return err
+	}
+	return t.killLeader(ctx)
+}
+
+// crashBeforeManifest freezes the leader while an epoch is under way, waits until parts of it have been acknowledged, and kills the
+// leader and everything that runs tasks. The epoch must never exist, and what it held must come again, once.
+func crashBeforeManifest(ctx context.Context, t *trial) error {
+	for range 10 {
+		s, _, err := t.journal.await(ctx, "an epoch under way", t.journal.length(), func(h job.Head) bool { return h.InFlight != nil })
+		if err != nil {
+			return err
+		}
+		lost := s.head.InFlight.Epoch
+		leader, err := t.leader(ctx)
+		if err != nil {
+			return err
+		}
+		if err := leader.Pause(); err != nil {
+			return err
+		}
+		// The others go on with what they have been told.
+		if err := pause(ctx, 300*time.Millisecond); err != nil {
+			return err
+		}
+		head, err := t.reg.Head(ctx, t.id)
+		if err != nil {
+			return err
+		}
+		facts, err := t.conn.Facts(ctx, t.id, s.head.Fence)
+		if err != nil {
+			return err
+		}
+		if head.Head.Durable.Epoch >= lost || len(facts) == 0 {
+			// It was quicker.
+			if err := leader.Resume(); err != nil {
+				return err
+			}
+			continue
+		}
+		return t.loseEpoch(ctx, leader, head.Head, len(facts))
+	}
+	return errors.New("no epoch was caught before its manifest was written")
+}
+
+func (t *trial) loseEpoch(ctx context.Context, leader *node, head *job.Head, facts int) error {
+	victims := append(t.workers(), leader)
+	if err := t.kill(ctx, "the leader and everything that runs tasks", victims...); err != nil {
+		return err
+	}
+	lost := head.NextEpoch - 1
+	t.faults[0].Evidence += fmt.Sprintf("; epoch %d was under way, durable was %d, %d facts of its subtasks were stored", lost, head.Durable.Epoch, facts)
+	if err := back(ctx, victims...); err != nil {
+		return err
+	}
+	if err := t.recovered(ctx); err != nil {
+		return err
+	}
+	h, err := t.control.Head(ctx, t.id)
+	if err != nil {
+		return err
+	}
+	links, err := t.control.History(ctx, h)
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if l.Ref.Epoch == lost {
+			return fmt.Errorf("epoch %d has a manifest; nobody could write it", lost)
+		}
+	}
+	return t.restoredNewest()
+}
+
+// crashDurableToCommit loses the leader and the sinks between an epoch's manifest and its commit: the commit has to be made up for
+// before anything new.
+func crashDurableToCommit(ctx context.Context, t *trial) error {
+	if err := t.aim(ctx); err != nil {
+		return err
+	}
+	release, err := t.hold(ctx)
+	if err != nil {
+		return err
+	}
+	h, err := t.uncommitted(ctx)
+	if err != nil {
+		return errors.Join(err, release())
+	}
+	leader, err := t.leader(ctx)
+	if err != nil {
+		return errors.Join(err, release())
+	}
+	victims := append(t.of(sinks), leader)
+	err = t.kill(ctx, "the leader and every sink", victims...)
+	if err = errors.Join(err, release()); err != nil {
+		return err
+	}
+	t.faults[0].Evidence += fmt.Sprintf("; epoch %d was durable, %d committed", h.Durable.Epoch, h.Committed)
+	if err := back(ctx, victims...); err != nil {
+		return err
+	}
+	if err := t.recovered(ctx); err != nil {
+		return err
+	}
+	return t.restoredNewest()
+}
+
+func lostCommitReply(ctx context.Context, t *trial) error {
+	for range 3 {
+		if err := t.aim(ctx); err != nil {
+			return err
+		}
+		if err := t.cutCommit(ctx, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partialFanOut kills the committer of the copy when the changelog has an epoch that the copy has not.
+func partialFanOut(ctx context.Context, t *trial) error {
+	if err := t.aim(ctx); err != nil {
+		return err
+	}
+	release, err := t.hold(ctx)
+	if err != nil {
+		return err
+	}
+	var ahead, behind int64
+	err = t.until(ctx, "one sink to be ahead of the other", func(ctx context.Context) error {
+		var err error
+		if behind, err = t.ledgerAt(ctx, t.copy(), copying); err != nil {
+			return err
+		}
+		if ahead, err = t.ledgerAt(ctx, t.log(), logging); err != nil {
+			return err
+		}
+		if ahead <= behind {
+			return fmt.Errorf("both are at epoch %d", ahead)
+		}
+		return nil
+	})
+	if err != nil {
+		return errors.Join(err, release())
+	}
+	n, err := t.holder(ctx, committerOf(copying))
+	if err != nil {
+		return errors.Join(err, release())
+	}
+	err = t.kill(ctx, "the committer of the sink that is behind", n)
+	if err = errors.Join(err, release()); err != nil {
+		return err
+	}
+	t.faults[0].Evidence += fmt.Sprintf("; sink %s had epoch %d, sink %s epoch %d", logging, ahead, copying, behind)
+	if err := t.recovered(ctx); err != nil {
+		return err
+	}
+	return back(ctx, n)
+}
+
+// ledgerAt is the newest epoch that a sink's ledger holds.
+func (t *trial) ledgerAt(ctx context.Context, schema, sink string) (int64, error) {
+	return value[int64](ctx, t.scratch.target, "SELECT epoch FROM "+schema+".weir_ledger WHERE job = $1 AND sink = $2", t.id, sink)
+}

@@ -1,0 +1,189 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"weir.dev/weir/pkg/bus"
+	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/services/weir/verify/process"
+)
+
+// aim waits until a few epochs have been committed and then for a part of one, as the seed has it: faults come at any phase.
+func (t *trial) aim(ctx context.Context) error {
+	left := 2 + t.rng.IntN(3)
+	seen := t.journal.now().head.Committed
+	_, _, err := t.journal.await(ctx, "epochs to be committed", t.journal.length(), func(h job.Head) bool {
+		if h.Phase == job.Running && h.Committed > seen {
+			seen = h.Committed
+			left--
+		}
+		return left <= 0
+	})
+	if err != nil {
+		return err
+	}
+	return pause(ctx, time.Duration(t.rng.Int64N(int64(250*time.Millisecond))))
+}
+
+// leader is the coordinator that holds the leader's lease.
+func (t *trial) leader(ctx context.Context) (*node, error) {
+	var owner struct{ Node string }
+	err := eventually(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		leases, err := t.conn.Bucket(ctx, bus.LeasesBucket)
+		if err != nil {
+			return err
+		}
+		e, err := leases.Get(ctx, bus.LeaderKey)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(e.Value, &owner)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find the leader: %w", err)
+	}
+	return t.named(owner.Node)
+}
+
+// kill strikes processes with SIGKILL.
+func (t *trial) kill(ctx context.Context, what string, nodes ...*node) error {
+	var names []string
+	for _, n := range nodes {
+		names = append(names, n.name)
+	}
+	return t.strike("SIGKILL of "+what+" ("+strings.Join(names, ", ")+")", func() (string, error) { return killed(ctx, nodes...) })
+}
+
+// back starts processes again under their names.
+func back(ctx context.Context, nodes ...*node) error {
+	for _, n := range nodes {
+		if err := n.Start(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// workers are the processes that run the job's tasks.
+func (t *trial) workers() []*node { return append(t.of(reader), t.of(sinks)...) }
+
+// hold keeps the copy's next commit inside its transaction: somebody else has locked the tables. Readers are not held up.
+func (t *trial) hold(ctx context.Context) (release func() error, err error) {
+	conn, err := pgx.Connect(ctx, t.scratch.target)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, table := range []string{"customers", "orders", "order_items", "products"} {
+		names = append(names, t.copy()+"."+table)
+	}
+	// A commit under way may lock the tables in another order; the server then ends one of the two, and this one asks again.
+	err = eventually(ctx, func() error {
+		_, err := conn.Exec(ctx, "BEGIN; LOCK TABLE "+strings.Join(names, ", ")+" IN SHARE ROW EXCLUSIVE MODE")
+		if err != nil {
+			_, undo := conn.Exec(ctx, "ROLLBACK")
+			err = errors.Join(err, undo)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+	}
+	return func() error { return conn.Close(context.WithoutCancel(ctx)) }, nil // ends the transaction
+}
+
+// heldUp waits until a commit of the copy waits inside its transaction, and returns the server's name of the session.
+func (t *trial) heldUp(ctx context.Context) (backend int32, err error) {
+	err = t.until(ctx, "a commit that waits", func(ctx context.Context) error {
+		backend, err = value[int32](ctx, t.scratch.target, `SELECT a.pid FROM pg_stat_activity a JOIN pg_locks l USING (pid)
+			WHERE a.application_name LIKE 'weir:%' AND a.wait_event_type = 'Lock' AND a.xact_start IS NOT NULL AND NOT l.granted
+			AND l.relation IN (SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = $1) LIMIT 1`, t.copy())
+		return err
+	})
+	return backend, err
+}
+
+// refusals count what an owner that has been replaced is refused: by the target's ledger, by the leader, by receivers, and by the
+// registry, which does not renew its lease. Which one it meets first is up to the scheduler.
+var refusals = [...]string{
+	"weir_sink_commit_fenced_total", "weir_coordinator_facts_refused_total", "weir_gate_refused_total", "weir_node_lease_lost_total",
+}
+
+// refused adds up what the nodes have counted; those that do not answer have counted nothing.
+func refused(ctx context.Context, nodes ...*node) map[string]float64 {
+	sums := make(map[string]float64)
+	for _, n := range nodes {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		text, err := process.Get(ctx, n.http+"/metrics")
+		cancel()
+		if err != nil {
+			continue
+		}
+		for _, name := range refusals {
+			sums[name] += process.Sum(string(text), name)
+		}
+	}
+	return sums
+}
+
+// zombie freezes a process that owns something until another has taken over, lets it go on and waits until it has been refused.
+func (t *trial) zombie(ctx context.Context, what string, z *node, prove func() (string, error)) error {
+	own := refused(ctx, z)
+	err := t.strike("SIGSTOP of "+what+" ("+z.name+") for longer than its lease, then SIGCONT", func() (string, error) {
+		if err := z.Pause(); err != nil {
+			return "", err
+		}
+		return prove()
+	})
+	if err != nil {
+		return errors.Join(err, z.Resume())
+	}
+	if err := t.recovered(ctx); err != nil {
+		return errors.Join(err, z.Resume())
+	}
+	var others []*node
+	for _, n := range t.nodes {
+		if n != z && n.Running() {
+			others = append(others, n)
+		}
+	}
+	before := refused(ctx, others...)
+	for name, n := range own {
+		before[name] += n
+	}
+	if err := z.Resume(); err != nil {
+		return err
+	}
+	f := &t.faults[len(t.faults)-1]
+	return t.until(ctx, "the zombie to be refused and counted", func(ctx context.Context) error {
+		now := refused(ctx, append(others, z)...)
+		for _, name := range refusals {
+			if n := now[name] - before[name]; n > 0 {
+				f.Evidence += fmt.Sprintf("; it came back and was refused: %s +%.0f", name, n)
+				return nil
+			}
+		}
+		return fmt.Errorf("%v, as before", now)
+	})
+}
+
+// uncommitted waits for an epoch that is durable and that the copy does not have.
+func (t *trial) uncommitted(ctx context.Context) (job.Head, error) {
+	s, _, err := t.journal.await(ctx, "an epoch that is durable and not committed", t.journal.length(), func(h job.Head) bool {
+		return h.Durable != nil && h.Committed < h.Durable.Epoch
+	})
+	return s.head, err
+}
+
+// committerOf is the vertex that commits to a sink.
+func committerOf(sink string) plan.VertexID { return plan.CommitterOf(sink) }
