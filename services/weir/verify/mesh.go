@@ -57,7 +57,7 @@ func (m *mesh) startBus(ctx context.Context, maxStore int64) error {
 	if err := os.MkdirAll(m.store, 0o700); err != nil {
 		return err
 	}
-	args := []string{"verify", "bus", "--listen", addr, "--http", monitor, "--store", m.store}
+	args := []string{"verify-bus", "--listen", addr, "--http", monitor, "--store", m.store}
 	if maxStore > 0 {
 		args = append(args, "--max-store", strconv.FormatInt(maxStore, 10))
 	}

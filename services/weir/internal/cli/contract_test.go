@@ -15,6 +15,7 @@ import (
 	pkgsink "weir.dev/weir/pkg/sink"
 	"weir.dev/weir/services/weir/internal/control"
 	"weir.dev/weir/services/weir/internal/explain"
+	"weir.dev/weir/services/weir/verify"
 )
 
 var contractDir = filepath.Join("..", "..", "..", "..", "schemas")
@@ -31,29 +32,30 @@ func loadContracts(t *testing.T) *contract.Schemas {
 // answers are the kinds of answers with the type of their data.
 func answers() map[string]reflect.Type {
 	return map[string]reflect.Type{
-		"Answer":      reflect.TypeFor[control.Asked](),
-		"Application": reflect.TypeFor[control.Application](),
-		"Audit":       reflect.TypeFor[control.Audit](),
-		"Bundle":      reflect.TypeFor[bundled](),
-		"BusCommands": reflect.TypeFor[[]hint](),
-		"Checkup":     reflect.TypeFor[checkup](),
-		"Created":     reflect.TypeFor[created](),
-		"Discovery":   reflect.TypeFor[[]discovery](),
-		"Event":       reflect.TypeFor[job.Notice](),
-		"Explanation": reflect.TypeFor[explain.Explanation](),
-		"EpochList":   reflect.TypeFor[[]epochLine](),
-		"Grants":      reflect.TypeFor[[]grant](),
-		"Job":         reflect.TypeFor[described](),
-		"JobList":     reflect.TypeFor[[]job.Head](),
-		"Letter":      reflect.TypeFor[pkgsink.Letter](),
-		"LetterList":  reflect.TypeFor[[]control.Letter](),
-		"LettersDone": reflect.TypeFor[control.Touched](),
-		"Manifest":    reflect.TypeFor[epoch.Manifest](),
-		"Status":      reflect.TypeFor[control.Status](),
-		"StatusList":  reflect.TypeFor[[]control.Status](),
-		"Submission":  reflect.TypeFor[control.Submission](),
-		"Validation":  reflect.TypeFor[validated](),
-		"Version":     reflect.TypeFor[version](),
+		"Answer":       reflect.TypeFor[control.Asked](),
+		"Application":  reflect.TypeFor[control.Application](),
+		"Audit":        reflect.TypeFor[control.Audit](),
+		"Bundle":       reflect.TypeFor[bundled](),
+		"BusCommands":  reflect.TypeFor[[]hint](),
+		"Checkup":      reflect.TypeFor[checkup](),
+		"Created":      reflect.TypeFor[created](),
+		"Discovery":    reflect.TypeFor[[]discovery](),
+		"Event":        reflect.TypeFor[job.Notice](),
+		"Explanation":  reflect.TypeFor[explain.Explanation](),
+		"EpochList":    reflect.TypeFor[[]epochLine](),
+		"Grants":       reflect.TypeFor[[]grant](),
+		"Job":          reflect.TypeFor[described](),
+		"JobList":      reflect.TypeFor[[]job.Head](),
+		"Letter":       reflect.TypeFor[pkgsink.Letter](),
+		"LetterList":   reflect.TypeFor[[]control.Letter](),
+		"LettersDone":  reflect.TypeFor[control.Touched](),
+		"Manifest":     reflect.TypeFor[epoch.Manifest](),
+		"Status":       reflect.TypeFor[control.Status](),
+		"StatusList":   reflect.TypeFor[[]control.Status](),
+		"Submission":   reflect.TypeFor[control.Submission](),
+		"Validation":   reflect.TypeFor[validated](),
+		"Verification": reflect.TypeFor[verify.Report](),
+		"Version":      reflect.TypeFor[version](),
 	}
 }
 

@@ -85,7 +85,7 @@ func newRoot(s *settings) *cobra.Command {
 		initCommand(s), validateCommand(s), explainCommand(s), doctorCommand(s), discoverCommand(s), schemaCommand(s), jobCommand(s), statusCommand(s),
 		topCommand(s), epochsCommand(s), savepointsCommand(s), dlqCommand(s), tailCommand(s), busCommand(s), versionCommand(s),
 	)
-	root.AddCommand(supportCommand(s), verifyCommand(s))
+	root.AddCommand(supportCommand(s), verifyCommand(s), verifyBusCommand(s))
 	completeRest(root)
 	return root
 }

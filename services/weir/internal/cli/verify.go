@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -77,7 +78,6 @@ func verifyCommand(s *settings) *cobra.Command {
 	c.Flag("seed").DefValue = ""
 	c.Flag("source").DefValue, c.Flag("target").DefValue = "", "" // they may hold a password
 	completeFlag(c, "failure", append(verify.Catalogue(), "all")...)
-	c.AddCommand(verifyBusCommand(s))
 	return c
 }
 
@@ -107,9 +107,13 @@ func commandLine(cfg verify.Config, file string) string {
 
 // writeReport writes a report whole or not at all.
 func writeReport(file string, r verify.Report) error {
-	b, err := json.MarshalIndent(r, "", "  ")
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(r)
 	if err == nil {
-		err = os.WriteFile(file+".new", append(b, '\n'), 0o644)
+		err = os.WriteFile(file+".new", b.Bytes(), 0o644)
 	}
 	if err == nil {
 		err = os.Rename(file+".new", file)
@@ -154,9 +158,9 @@ func spreadText(s *verify.Spread) string {
 func verifyBusCommand(s *settings) *cobra.Command {
 	var cfg embed.Config
 	c := &cobra.Command{
-		Use:     "bus",
+		Use:     "verify-bus",
 		Short:   "The NATS server of a verification",
-		Example: "  weir verify bus --listen 127.0.0.1:4222 --store /tmp/bus",
+		Example: "  weir verify-bus --listen 127.0.0.1:4222 --store /tmp/bus",
 		Hidden:  true,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
