@@ -34,6 +34,8 @@ func TestCases(t *testing.T) {
 			"the connection breaks at the end":   ambiguous,
 			"a value that does not fit":          doesNotFit,
 			"the ledger as people read it":       ledgerRead,
+			"letters":                            replayed,
+			"a letter asked for at once":         replayedAtOnce,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

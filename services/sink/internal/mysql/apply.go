@@ -71,7 +71,10 @@ func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error
 	}
 	result := sink.Result{Applied: true, Rows: a.rows}
 	if a.dead != nil {
-		result.Rows, result.Dead = a.rows-a.dead.found, a.dead.found+a.dead.left
+		if err := a.register(ctx); err != nil {
+			return sink.Result{}, err
+		}
+		result.Rows, result.Dead = a.rows-a.dead.Found, a.dead.Found+a.dead.Left
 	}
 	return result, a.c.ledger.advance(ctx, a.s, entry{
 		ref: commit.Ref, prev: commit.Prev, fence: a.c.cfg.Fence, positions: commit.Positions, rows: result.Rows, dead: result.Dead,
@@ -119,7 +122,7 @@ func (a *apply) piece(ctx context.Context, o stage.Opened) error {
 	for _, p := range o.Parts {
 		batches, first := []*rows.Batch{p.Rows}, []int{0}
 		if a.dead != nil {
-			batches, first = a.dead.without(schema.Table(), p.Rows)
+			batches, first = a.dead.Without(schema, p.Rows)
 		}
 		for i, b := range batches {
 			groups = stage.Gather(groups, p.Kind, b, first[i])
@@ -128,6 +131,15 @@ func (a *apply) piece(ctx context.Context, o stage.Opened) error {
 	clear(a.inUse)
 	for _, g := range groups {
 		a.rows += uint64(g.N)
+	}
+	if a.dead != nil && a.dead.Watches(schema.Table()) {
+		for _, g := range groups {
+			for n, b := range g.Batches {
+				for i := range b.NumRows() {
+					a.dead.Change(schema.Table(), stage.KeysOf(schema, b, i), g.First[n]+i, nil)
+				}
+			}
+		}
 	}
 	if a.dead != nil && t.mode == spec.Append {
 		if groups, err = a.lacking(ctx, t, groups); err != nil {

@@ -31,6 +31,8 @@ type Committer struct {
 	session *session
 	// targets are examined tables, valid as long as commits succeed.
 	targets map[version]*target
+	// open are the keys with letters that no later change has overtaken; nil while it has to be read.
+	open stage.OpenKeys
 }
 
 // connect opens a session that has the lock of this committer's name. An attempt that the ledger refuses ends nobody.
@@ -81,6 +83,7 @@ func (c *Committer) use(ctx context.Context, s *session) error {
 // what was learnt about tables.
 func (c *Committer) fail(ctx context.Context, err error) error {
 	clear(c.targets)
+	c.open = nil
 	if s := c.session; s != nil && (s.broken || s.conn.IsInTransaction() || ctx.Err() != nil) {
 		s.close()
 		c.session = nil
@@ -237,7 +240,12 @@ func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Resu
 		return sink.Result{}, false, err
 	}
 	if c.cfg.Letters != nil {
-		if a.dead, err = newDead(ctx, c.cfg.Letters, commit); err != nil {
+		if c.open == nil {
+			if c.open, err = c.ledger.readOpen(ctx, s); err != nil {
+				return sink.Result{}, false, err
+			}
+		}
+		if a.dead, err = newDead(ctx, c.cfg.Letters, c.cfg.Sink.Mode, c.open, commit); err != nil {
 			return sink.Result{}, false, err
 		}
 	}
@@ -255,6 +263,9 @@ func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Resu
 	if _, err := s.exec(ctx, "COMMIT"); err != nil {
 		s.rollback(ctx)
 		return result, s.broken, err
+	}
+	if a.dead != nil {
+		a.dead.Registered(a.work.Truncates)
 	}
 	if a.nulled > 0 {
 		c.cfg.Logger.WarnContext(ctx, "values without a form at the target were written as null",

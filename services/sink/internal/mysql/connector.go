@@ -36,6 +36,30 @@ func (Connector) OpenWriter(_ context.Context, cfg sink.Config) (sink.Writer, er
 
 // OpenCommitter connects, ends what an older attempt left running and makes the ledger.
 func (Connector) OpenCommitter(ctx context.Context, cfg sink.Config) (sink.Committer, error) {
+	c, err := newCommitter(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.connect(ctx)
+	if err == nil {
+		if err = c.ledger.create(ctx, s); err == nil && cfg.Letters != nil {
+			err = c.ledger.createLetters(ctx, s)
+		}
+		if err == nil {
+			err = c.use(ctx, s)
+		}
+		err = translate(ctx, err, c.at)
+	}
+	if err != nil {
+		err = c.fail(ctx, err)
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// newCommitter reads the configuration; nothing is connected yet.
+func newCommitter(cfg sink.Config) (*Committer, error) {
 	my, err := configOf(cfg)
 	if err != nil {
 		return nil, err
@@ -58,18 +82,6 @@ func (Connector) OpenCommitter(ctx context.Context, cfg sink.Config) (sink.Commi
 		return nil, err
 	}
 	c.at.role = c.server.user
-	s, err := c.connect(ctx)
-	if err == nil {
-		if err = c.ledger.create(ctx, s); err == nil {
-			err = c.use(ctx, s)
-		}
-		err = translate(ctx, err, c.at)
-	}
-	if err != nil {
-		err = c.fail(ctx, err)
-		_ = c.Close()
-		return nil, err
-	}
 	return c, nil
 }
 

@@ -9,68 +9,28 @@ import (
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
-	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
 	"weir.dev/weir/services/sink/internal/stage"
 )
 
 // dead are the rows that one commit leaves out because they have a letter.
 type dead struct {
+	*stage.Dead
+
 	letters   sink.DeadLetters
 	epoch     epoch.ID
 	positions map[string]position.Position
-	// stored are the letters that an earlier try has written. Their rows stay out even if the target would take them by
-	// now: a row is in one place.
-	stored map[rows.TableID]map[int]bool
-	// next is the index of a table's next row.
-	next map[rows.TableID]int
-	// left counts rows with a letter of before, found those that got one now.
-	left, found uint64
 }
 
 // newDead asks which letters the epoch has.
-func newDead(ctx context.Context, letters sink.DeadLetters, commit sink.Commit) (*dead, error) {
+func newDead(ctx context.Context, letters sink.DeadLetters, mode spec.Mode, known stage.OpenKeys, commit sink.Commit) (*dead, error) {
 	ids, err := letters.Stored(ctx, commit.Ref.Epoch)
 	if err != nil {
 		return nil, lettersError{err}
 	}
-	d := &dead{
-		letters: letters, epoch: commit.Ref.Epoch, positions: commit.Positions,
-		stored: make(map[rows.TableID]map[int]bool), next: make(map[rows.TableID]int),
-	}
-	for _, id := range ids {
-		if d.stored[id.Table] == nil {
-			d.stored[id.Table] = make(map[int]bool)
-		}
-		d.stored[id.Table][id.Index] = true
-	}
-	return d, nil
-}
-
-// without numbers the rows of a batch and leaves out those that have a letter.
-func (d *dead) without(table rows.TableID, b *rows.Batch) (batches []*rows.Batch, first []int) {
-	base, n := d.next[table], b.NumRows()
-	d.next[table] += n
-	stored := d.stored[table]
-	if len(stored) == 0 {
-		return []*rows.Batch{b}, []int{base}
-	}
-	from := 0
-	take := func(to int) {
-		if to > from {
-			batches, first = append(batches, b.Slice(from, to)), append(first, base+from)
-		}
-		from = to + 1
-	}
-	for i := range n {
-		if stored[base+i] {
-			take(i)
-			d.left++
-		}
-	}
-	take(n)
-	return batches, first
+	return &dead{Dead: stage.NewDead(ids, mode, known), letters: letters, epoch: commit.Ref.Epoch, positions: commit.Positions}, nil
 }
 
 // buries reports whether a row with this error becomes a dead letter.
@@ -90,7 +50,7 @@ func (a *apply) bury(ctx context.Context, t *target, g stage.Group, cause error)
 	if err := a.dead.letters.Put(ctx, l); err != nil {
 		return lettersError{err}
 	}
-	a.dead.found++
+	a.dead.Bury(t.schema, g.Batches[0], 0, g.First[0])
 	return nil
 }
 

@@ -147,7 +147,7 @@ func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error
 		if err := a.register(ctx); err != nil {
 			return sink.Result{}, err
 		}
-		result.Rows, result.Dead = a.rows-a.dead.found, a.dead.found+a.dead.left
+		result.Rows, result.Dead = a.rows-a.dead.Found, a.dead.Found+a.dead.Left
 	}
 	return result, a.c.ledger.advance(ctx, a.s, entry{
 		ref: commit.Ref, prev: commit.Prev, fence: a.c.cfg.Fence, positions: commit.Positions, rows: result.Rows, dead: result.Dead,
@@ -200,7 +200,7 @@ func (a *apply) load(ctx context.Context, o stage.Opened) (loaded, error) {
 	for _, p := range o.Parts {
 		batches, first := []*rows.Batch{p.Rows}, []int{0}
 		if a.dead != nil {
-			batches, first = a.dead.without(schema, p.Rows)
+			batches, first = a.dead.Without(schema, p.Rows)
 		}
 		for i, b := range batches {
 			l.add(p.Kind, b, first[i])

@@ -33,7 +33,7 @@ type Committer struct {
 	// targets are examined tables, valid as long as commits succeed.
 	targets map[rows.TableID]*target
 	// open are the keys with letters that no later change has overtaken; nil while it has to be read.
-	open open
+	open stage.OpenKeys
 }
 
 // oldestVersion is PostgreSQL 14: before it a session could not wait for the end of another that it terminates.
@@ -248,7 +248,7 @@ func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Resu
 		return sink.Result{}, false, fmt.Errorf("commit epoch %s: the target answered %s", commit.Ref.Epoch, tag)
 	}
 	if a.dead != nil {
-		a.dead.registered(a.work.Truncates)
+		a.dead.Registered(a.work.Truncates)
 	}
 	for _, t := range a.targets {
 		c.targets[t.schema.Table()] = t

@@ -10,7 +10,6 @@ import (
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
-	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
@@ -19,27 +18,15 @@ import (
 
 // dead are the rows that one commit leaves out because they have a letter.
 type dead struct {
+	*stage.Dead
+
 	letters   sink.DeadLetters
 	epoch     epoch.ID
 	positions map[string]position.Position
-	// stored are the letters that an earlier try has written. Their rows stay out even if the target would take them by
-	// now: a row is in one place.
-	stored map[rows.TableID]map[int]bool
-	// next is the index of a table's next row.
-	next map[rows.TableID]int
+	mode      spec.Mode
 	// late are rows that lack a row of another table, which may come with a later piece.
 	late []orphan
 	last bool // no piece comes any more
-
-	mode spec.Mode
-	// open are keys with letters of older epochs, own those of this one; newest is the last row of this commit that changes
-	// one of them. lines are what the register is told.
-	open, own open
-	newest    map[rows.TableID]map[string]int
-	lines     []line
-
-	// left counts rows with a letter of before, found those that got one now.
-	left, found uint64
 }
 
 // orphan is a row that waits for another.
@@ -51,56 +38,20 @@ type orphan struct {
 }
 
 // newDead asks which letters the epoch has.
-func newDead(ctx context.Context, letters sink.DeadLetters, mode spec.Mode, known open, commit sink.Commit) (*dead, error) {
+func newDead(ctx context.Context, letters sink.DeadLetters, mode spec.Mode, known stage.OpenKeys, commit sink.Commit) (*dead, error) {
 	ids, err := letters.Stored(ctx, commit.Ref.Epoch)
 	if err != nil {
 		return nil, lettersError{err}
 	}
-	d := &dead{
-		letters: letters, epoch: commit.Ref.Epoch, positions: commit.Positions, mode: mode, open: known, own: make(open),
-		newest: make(map[rows.TableID]map[string]int),
-		stored: make(map[rows.TableID]map[int]bool), next: make(map[rows.TableID]int),
-	}
-	for _, id := range ids {
-		if d.stored[id.Table] == nil {
-			d.stored[id.Table] = make(map[int]bool)
-		}
-		d.stored[id.Table][id.Index] = true
-	}
-	return d, nil
+	return &dead{
+		Dead: stage.NewDead(ids, mode, known), letters: letters, epoch: commit.Ref.Epoch, positions: commit.Positions, mode: mode,
+	}, nil
 }
 
 // lettersError comes from where letters are kept, not from the target, and has its class already.
 type lettersError struct{ error }
 
 func (e lettersError) Unwrap() error { return e.error }
-
-// without numbers the rows of a batch and leaves out those that have a letter.
-func (d *dead) without(s *rows.Schema, b *rows.Batch) (batches []*rows.Batch, first []int) {
-	table := s.Table()
-	base, n := d.next[table], b.NumRows()
-	d.next[table] += n
-	stored := d.stored[table]
-	if len(stored) == 0 {
-		return []*rows.Batch{b}, []int{base}
-	}
-	from := 0
-	take := func(to int) {
-		if to > from {
-			batches, first = append(batches, b.Slice(from, to)), append(first, base+from)
-		}
-		from = to + 1
-	}
-	for i := range n {
-		if stored[base+i] {
-			take(i)
-			d.left++
-			d.lineOf(s, b, i, base+i)
-		}
-	}
-	take(n)
-	return batches, first
-}
 
 // Classes and states of errors that concern the row and nothing else.
 const (
@@ -144,8 +95,7 @@ func (a *apply) bury(ctx context.Context, t *target, p part, cause error) error 
 	if err := d.letters.Put(ctx, l); err != nil {
 		return lettersError{err}
 	}
-	d.found++
-	d.lineOf(t.schema, p.batches[0], 0, p.first[0])
+	d.Bury(t.schema, p.batches[0], 0, p.first[0])
 	return nil
 }
 
@@ -193,20 +143,17 @@ func (a *apply) overtaken(ctx context.Context, l loaded) error {
 			}
 		}
 	}
-	if len(waiting) == 0 && len(a.dead.open[table]) == 0 && len(a.dead.own[table]) == 0 {
+	if len(waiting) == 0 && !a.dead.Watches(table) {
 		return nil
 	}
 	newer := make(map[string]bool)
 	for _, p := range l.parts {
 		for n, b := range p.batches {
 			for i := range b.NumRows() {
-				for _, key := range stage.KeysOf(l.schema, b, i) {
-					if a.dead.watches(table, key) || waiting[key] {
-						a.dead.touch(table, key, p.first[n]+i)
-					}
-					if waiting[key] {
-						newer[key] = true
-					}
+				keys := stage.KeysOf(l.schema, b, i)
+				a.dead.Change(table, keys, p.first[n]+i, waiting)
+				for _, key := range keys {
+					newer[key] = newer[key] || waiting[key]
 				}
 			}
 		}

@@ -3,15 +3,11 @@ package postgres
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/jackc/pgx/v5/pgconn"
-	"pgregory.net/rapid"
 
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/pkg/rows"
 )
 
 func TestPoisonous(t *testing.T) {
@@ -31,56 +27,4 @@ func TestPoisonous(t *testing.T) {
 		poisonous(nil) || poisonous(errors.New("broken pipe")) {
 		t.Error("an error that is not PostgreSQL's is judged wrongly")
 	}
-}
-
-// Whatever has a letter is left out, and every other row keeps its index.
-func TestRowsWithALetterAreLeftOut(t *testing.T) {
-	t.Parallel()
-	schema, err := rows.NewSchema("s.t", 1, "", []rows.Column{{Name: "id", Type: rows.Of(rows.KindInt64), KeyPos: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		d := &dead{
-			next: make(map[rows.TableID]int), own: make(open), newest: make(map[rows.TableID]map[string]int),
-			stored: map[rows.TableID]map[int]bool{"s.t": {}, "s.other": {0: true}},
-		}
-		n := rapid.IntRange(1, 30).Draw(t, "rows")
-		for _, i := range rapid.SliceOf(rapid.IntRange(0, n-1)).Draw(t, "letters") {
-			d.stored["s.t"][i] = true
-		}
-		var kept []int64
-		for from := 0; from < n; {
-			to := rapid.IntRange(from+1, n).Draw(t, "batch")
-			b := rows.NewBuilder(schema)
-			for i := from; i < to; i++ {
-				b.Column(0).(*array.Int64Builder).Append(int64(i)) // the value is the index
-				b.EndRow(rows.Meta{Op: rows.OpInsert, Seq: uint64(i)})
-			}
-			batch, err := b.Flush()
-			if err != nil {
-				t.Fatal(err)
-			}
-			batches, first := d.without(schema, batch)
-			for k, b := range batches {
-				for i := range b.NumRows() {
-					id := b.Column(0).(*array.Int64).Value(i)
-					if int(id) != first[k]+i {
-						t.Fatalf("row %d has index %d", id, first[k]+i)
-					}
-					kept = append(kept, id)
-				}
-			}
-			from = to
-		}
-		var want []int64
-		for i := range n {
-			if !d.stored["s.t"][i] {
-				want = append(want, int64(i))
-			}
-		}
-		if !slices.Equal(kept, want) || int(d.left) != n-len(want) || len(d.lines) != n-len(want) {
-			t.Fatalf("kept %v, want %v; %d left out, %d lines", kept, want, d.left, len(d.lines))
-		}
-	})
 }
