@@ -218,6 +218,7 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 	if len(t.Key) == 0 {
 		limit = c.segment
 	}
+	calm := pgrepl.Bulk(conn)
 	_, err = scan.Copy(ctx, conn.PgConn(), sql, func(tuple []byte) (err error) {
 		switch full := len(got.data) >= limit && got.rows > 0; {
 		case full && len(t.Key) == 0:
@@ -237,6 +238,7 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 		got.data, err = plan.keep(got.data, tuple)
 		return err
 	})
+	calm()
 	switch {
 	case errors.Is(err, errFull):
 		c.sql.close(ctx) // the statement cannot be ended otherwise

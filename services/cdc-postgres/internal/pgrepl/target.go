@@ -66,10 +66,16 @@ func (t *Target) Database() string { return t.config.Database }
 func (t *Target) SQL(ctx context.Context) (*pgx.Conn, error) {
 	config := t.config.Copy()
 	config.RuntimeParams["lock_timeout"] = "10s"
+	var in *inflow // of the last address tried, which is the one that answered
+	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		in = newInflow(r)
+		return pgproto3.NewFrontend(in, w)
+	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, t.connectFault(err)
 	}
+	conn.PgConn().CustomData()[inflowName] = in
 	return conn, nil
 }
 
