@@ -30,6 +30,7 @@ type Builder struct {
 	schema  *Schema
 	columns []array.Builder
 	dynamic []dataLen // columns whose cells have no fixed width
+	texts   []textColumn
 	op      []uint8
 	seq     []uint64
 	ts      []int64
@@ -43,6 +44,20 @@ type Builder struct {
 }
 
 type dataLen interface{ DataLen() int }
+
+// maxRoom bounds what a builder holds for texts that may never come: one may have been of many megabytes.
+const maxRoom = 1 << 20
+
+// textColumn is a column of texts or bytes, with the room for them that the next batch is given.
+type textColumn struct {
+	dataReserver
+	room int
+}
+
+type dataReserver interface {
+	dataLen
+	ReserveData(bytes int)
+}
 
 // listLen sizes the items of a list column.
 type listLen struct {
@@ -66,6 +81,8 @@ func NewBuilder(s *Schema) *Builder {
 	for i := range b.columns {
 		b.columns[i] = array.NewBuilder(memory.DefaultAllocator, s.codecs[i].Arrow())
 		switch c := b.columns[i].(type) {
+		case dataReserver:
+			b.dynamic, b.texts = append(b.dynamic, c), append(b.texts, textColumn{dataReserver: c})
 		case dataLen:
 			b.dynamic = append(b.dynamic, c)
 		case *array.ListBuilder:
@@ -147,6 +164,10 @@ func (b *Builder) Flush() (*Batch, error) {
 			return nil, fmt.Errorf("flush %s: row %d has %v", b.schema.table, i, Op(o))
 		}
 	}
+	for i := range b.texts {
+		t := &b.texts[i]
+		t.room = min(max(t.DataLen(), less(t.room)), maxRoom)
+	}
 	out := &Batch{schema: b.schema, n: n, columns: make([]arrow.Array, len(b.columns))}
 	for i, c := range b.columns {
 		out.columns[i] = c.NewArray()
@@ -178,7 +199,7 @@ func (b *Builder) commitTimes() *array.Timestamp {
 
 // reset leaves the flushed memory to the batch and makes room for a batch like it.
 func (b *Builder) reset(n int) {
-	b.capRows = max(n, b.capRows/2)
+	b.capRows = max(n, less(b.capRows))
 	b.op = make([]uint8, 0, b.capRows)
 	b.seq = make([]uint64, 0, b.capRows)
 	b.ts, b.noTs = make([]int64, 0, b.capRows), 0
@@ -188,4 +209,10 @@ func (b *Builder) reset(n int) {
 	for _, c := range b.columns {
 		c.Reserve(b.capRows)
 	}
+	for _, t := range b.texts {
+		t.ReserveData(t.room)
+	}
 }
+
+// less is the room for a batch when the last one did not fill it: the last batch of a run is smaller than those to come.
+func less(room int) int { return room - room/8 }
