@@ -166,6 +166,17 @@ func pow10(n int) uint64 {
 // unscaled is |n| * 10^scale where that is a whole number of 256 bits.
 func (n numeric) unscaled(scale int) (m magnitude, ok bool) {
 	count := len(n.digits) / 2
+	if last := 4*(n.weight-count+1) + scale; count <= 4 && -4 < last && last < 4 { // nearly all: one word will do
+		var v uint64
+		for i := range count {
+			v = v*10_000 + uint64(n.digit(i))
+		}
+		shift := [...]uint64{1, 10, 100, 1000}
+		if last >= 0 {
+			return magnitude{v * shift[last]}, true
+		}
+		return magnitude{v / shift[-last]}, v%shift[-last] == 0
+	}
 	for i := range count {
 		d := n.digit(i)
 		exp := 4*(n.weight-i) + scale // digit i counts d * 10^exp
