@@ -2,6 +2,7 @@ package pgrepl
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -52,7 +53,7 @@ func TestInflowNeedsNoMark(t *testing.T) {
 		}
 	}
 	server.Close()
-	if n, err := f.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+	if n, err := f.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("end: %d, %v", n, err)
 	}
 }
