@@ -8,6 +8,10 @@ const (
 	APIBusy    Code = "WEIR-API-004" // too many listeners
 	APIBehind  Code = "WEIR-API-005" // the registry was not read lately
 	APIQuery   Code = "WEIR-API-006" // a parameter of the request is wrong
+
+	APIWebhookAddress Code = "WEIR-API-007" // the address of the webhook cannot be used
+	APIWebhookAway    Code = "WEIR-API-008" // the webhook takes no events now
+	APIWebhookRefuses Code = "WEIR-API-009" // the webhook refuses events
 )
 
 func apiCodes() []Entry {
@@ -41,6 +45,21 @@ func apiCodes() []Entry {
 			Code: APIQuery, Name: "API_QUERY", Class: Permanent, Exit: ExitRequest,
 			Title:  "a parameter of the request is wrong",
 			Remedy: "Correct it; GET /v1/openapi.json describes the parameters.",
+		},
+		{
+			Code: APIWebhookAddress, Name: "API_WEBHOOK_ADDRESS", Class: Permanent, Exit: ExitRequest,
+			Title:  "the address of the webhook cannot be used",
+			Remedy: "Set WEIR_PROGRESS_WEBHOOK to an address of the form https://host/path.",
+		},
+		{
+			Code: APIWebhookAway, Name: "API_WEBHOOK_AWAY", Class: Transient, Exit: ExitEnvironment,
+			Title:  "the webhook takes no events now",
+			Remedy: "Nothing is lost: events wait and are sent again, with pauses of up to five minutes. Look at the receiver.",
+		},
+		{
+			Code: APIWebhookRefuses, Name: "API_WEBHOOK_REFUSES", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the webhook refuses events",
+			Remedy: "Events wait and are tried each five minutes. Correct WEIR_PROGRESS_WEBHOOK or WEIR_PROGRESS_WEBHOOK_SECRET, or the receiver, which answers 2xx to what it has taken.",
 		},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/pkg/app"
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/config"
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/meshtest"
 	"weir.dev/weir/pkg/position"
@@ -416,6 +417,28 @@ func TestAnOldViewIsNotShown(t *testing.T) {
 		pass(20 * time.Second)
 		if status, body := get(t, mux, "/v1/jobs"); status != 200 || health.Err() != nil {
 			t.Errorf("%d %s, %v", status, body, health.Err())
+		}
+	})
+}
+
+// A webhook that cannot be used is refused at once; one that is away leaves its events in the outbox, which no sweep removes.
+func TestWebhook(t *testing.T) {
+	inBubble(t, func(w *world) {
+		bad := Config{Interval: Default().Interval, Webhook: config.NewSecret("ftp://example.org/geheim")}
+		env := app.Env{Service: "progress", Telemetry: telemetry.Telemetry{Logger: slog.New(slog.DiscardHandler)}}
+		if err := Run(w.ctx, env, bad); fault.CodeOf(err) != fault.APIWebhookAddress || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%v", err)
+		}
+		w.lead(func(h *job.Head) { h.Skipped = 9 })
+		cfg := Default()
+		cfg.Webhook = config.NewSecret("http://127.0.0.1:1/geheim")
+		w.instance("p1", cfg)
+		pass(10 * time.Second)
+		w.lead(func(h *job.Head) { h.Phase = job.Cancelled })
+		pass(40 * time.Second)
+		keys := w.keys()
+		if o := keys["_webhook.outbox"]; len(keys) != 1 || !strings.Contains(o, `"kind":"why"`) || !strings.Contains(o, "epochs_skipped") {
+			t.Errorf("%v", keys)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package progress
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"weir.dev/weir/pkg/progress/gather"
 	"weir.dev/weir/pkg/registry"
 	"weir.dev/weir/pkg/telemetry"
+	"weir.dev/weir/services/progress/internal/notify"
 	"weir.dev/weir/services/progress/internal/store"
 	"weir.dev/weir/services/progress/internal/view"
 	"weir.dev/weir/services/progress/internal/web"
@@ -33,6 +35,10 @@ func Run(ctx context.Context, env app.Env, cfg Config) error {
 	if token == "" && !loopback(env.HTTP) {
 		log.WarnContext(ctx, "everybody who reaches the address may read how far jobs are; set a token", telemetry.KeyAddr, env.HTTP)
 	}
+	hook, err := webhook(env, cfg)
+	if err != nil {
+		return err
+	}
 	board := view.NewBoard(3*cfg.Interval.Std() + retry)
 	if err := view.Instruments(telemetry.Meter(env.Telemetry.Meter), board); err != nil {
 		return fmt.Errorf("make instruments: %w", err)
@@ -50,6 +56,13 @@ func Run(ctx context.Context, env app.Env, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	var tell *notify.Notifier
+	if hook != nil {
+		name := env.Node + "-" + rand.Text()
+		if tell, err = notify.New(ctx, notify.Config{Name: name, Conn: conn, Board: board, To: hook, Log: log}); err != nil {
+			return err
+		}
+	}
 	defer env.Health.Ready(env.Service+" view", board.Check)()
 	if env.Handle != nil {
 		web.Serve(env.Handle, web.Config{Board: board, Token: token, Version: app.Version(), Closing: ctx.Done()})
@@ -61,7 +74,26 @@ func Run(ctx context.Context, env app.Env, cfg Config) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.run(ctx, env.Ready) })
 	g.Go(func() error { return follow(ctx, conn, board) })
+	if tell != nil {
+		g.Go(func() error { return tell.Run(ctx) })
+	}
 	return g.Wait()
+}
+
+// webhook makes what events are posted by; nil when no address is set.
+func webhook(env app.Env, cfg Config) (*notify.Hook, error) {
+	address, err := cfg.Webhook.Resolve(env.Lookup)
+	if err != nil {
+		return nil, fmt.Errorf("read the webhook's address: %w", err)
+	}
+	secret, err := cfg.WebhookSecret.Resolve(env.Lookup)
+	if err != nil {
+		return nil, fmt.Errorf("read the webhook's secret: %w", err)
+	}
+	if address == "" {
+		return nil, nil //nolint:nilnil // none is asked for
+	}
+	return notify.NewHook(address, secret)
 }
 
 // open waits for the registry, which a coordinator makes.

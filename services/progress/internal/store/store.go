@@ -185,7 +185,7 @@ func (r *Records) sweep(ctx context.Context, open map[string]bool) error {
 		return fmt.Errorf("list progress records: %w", err)
 	}
 	for _, key := range keys {
-		if open[jobOf(key)] {
+		if open[jobOf(key)] || strings.HasPrefix(key, "_") { // what is of no job is not ours
 			continue
 		}
 		if err := r.bucket.PurgeSubject(ctx, key); err != nil {
