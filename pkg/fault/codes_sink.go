@@ -40,6 +40,7 @@ const (
 	SinkStreamUnfit     Code = "WEIR-SINK-036" // the target stream is missing or cannot hold the events
 	SinkStreamForeign   Code = "WEIR-SINK-037" // somebody else has changed the target stream
 	SinkEventTooBig     Code = "WEIR-SINK-038" // an event is bigger than the target takes
+	SinkCatalog         Code = "WEIR-SINK-039" // the catalog does not do what the sink asks of it
 )
 
 func sinkCodes() []Entry {
@@ -233,6 +234,11 @@ func sinkCodes() []Entry {
 			Code: SinkEventTooBig, Name: "SINK_EVENT_TOO_BIG", Class: Poison, Exit: ExitEnvironment,
 			Title:  "an event is bigger than the target takes",
 			Remedy: "Raise max_payload of the target server (and max_msg_size of the stream <stream>), then `weir job resume <job>`: the commit goes on behind the last event. Or set dlq: true at the sink and put such rows aside.",
+		},
+		{
+			Code: SinkCatalog, Name: "SINK_CATALOG", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "the catalog does not do what the sink asks of it",
+			Remedy: "Correct <where> by what the catalog says, then `weir job resume <job>`. For a catalog that does not commit to several tables at once: rest: {commit: ordered}.",
 		},
 	}
 }

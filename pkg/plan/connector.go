@@ -1,6 +1,10 @@
 package plan
 
-import "strings"
+import (
+	"strings"
+
+	"weir.dev/weir/pkg/spec"
+)
 
 // Replay says whether a source can be read again from a position.
 type Replay string
@@ -46,6 +50,14 @@ func SinkLevel(kind string) (l Level, ok bool) {
 		return Ordered, true
 	}
 	return "", false
+}
+
+// LevelOf tells what a sink promises with its configuration; ok is false for a kind nobody has declared here.
+func LevelOf(s spec.Sink) (l Level, ok bool) {
+	if ice, is := s.Config.(*spec.IcebergSink); is && ice.REST.Commit == spec.CommitOrdered {
+		return Ordered, true
+	}
+	return SinkLevel(s.Type)
 }
 
 // SourceCapability is what a node must offer to host a source of this kind.

@@ -50,7 +50,7 @@ func checkSource(s spec.Source, g Guarantee) error {
 
 func checkSink(s spec.Sink, g Guarantee) error {
 	where := "sinks." + s.Name
-	switch l, ok := SinkLevel(s.Type); {
+	switch l, ok := LevelOf(s); {
 	case !ok:
 		return fault.New(fault.SpecUnsupported, where, fmt.Sprintf("sinks of type %s are not supported by this build", s.Type))
 	case !l.exact() && g == ExactlyOnce:

@@ -9,10 +9,12 @@ import (
 	"weir.dev/weir/pkg/config"
 )
 
-// IcebergSink writes Apache Iceberg tables of format version 2 and keeps their catalog in a SQL database.
+// IcebergSink writes Apache Iceberg tables of format version 2 and keeps their catalog in a SQL database, or commits to a REST
+// catalog.
 type IcebergSink struct {
 	Warehouse config.Text   `yaml:"warehouse,required" doc:"Where the tables are: a directory, or s3://bucket/prefix. Writers and committer of the sink run on one node."`
-	Catalog   config.Secret `yaml:"catalog" doc:"The SQL catalog and the ledger: sqlite:///path/to/catalog.db, or postgres://user@host:port/database with the password outside the file: ${PGURL}. Left out: catalog.db in the directory of the warehouse."`
+	Catalog   config.Secret `yaml:"catalog" doc:"The catalog, which also has the ledger: sqlite:///path/to/catalog.db, postgres://user@host:port/database with the password outside the file: ${PGURL}, or the https:// address of a REST catalog. Left out: catalog.db in the directory of the warehouse."`
+	REST      IcebergREST   `yaml:"rest" doc:"How a REST catalog is spoken to."`
 	Namespace string        `yaml:"namespace" default:"weir" pattern:"[A-Za-z_][A-Za-z0-9_]{0,62}" hint:"letters, digits and underscores, at most 63" doc:"Namespace of the tables in the catalog."`
 	Table     string        `yaml:"name" default:"{table}" doc:"Name of a table, made of {schema} and {table} of the source."`
 	Changelog string        `yaml:"changelog" doc:"With mode upsert: name of a second table with every image, made of {schema} and {table}, which changes in the same commit."`
@@ -20,6 +22,25 @@ type IcebergSink struct {
 	S3        IcebergS3     `yaml:"s3" doc:"How the object store of a warehouse s3:// is reached. Left out: the environment of the process decides, as for all AWS clients."`
 	Allow     []Allowance   `yaml:"allow" enum:"truncate,drop_column" doc:"Destructive changes of the source that the sink may follow."`
 }
+
+// IcebergREST speaks to a REST catalog.
+type IcebergREST struct {
+	Warehouse  config.Text   `yaml:"warehouse" doc:"Name of the warehouse at the catalog, where it has several."`
+	Token      config.Secret `yaml:"token" doc:"Bearer token: ${CATALOG_TOKEN} or ${file:/run/secrets/token}."`
+	Credential config.Secret `yaml:"credential" doc:"client-id:client-secret, for which OAuth2 gives tokens: ${CATALOG_CREDENTIAL}."`
+	OAuth      config.Text   `yaml:"oauth" doc:"URL that gives tokens. Left out: /v1/oauth/tokens of the catalog."`
+	Scope      string        `yaml:"scope" doc:"Scope of the tokens. Left out: catalog."`
+	Commit     RESTCommit    `yaml:"commit" enum:"transaction,ordered" doc:"transaction: an epoch changes in all its tables at once, by the multi-table commit of the catalog, which must offer it; ordered: table after table, changelogs first, the level is ORDERED. Left out: transaction."`
+}
+
+// RESTCommit says how an epoch gets into the tables of a REST catalog.
+type RESTCommit string
+
+// The ways to commit to a REST catalog; the empty one is CommitTransaction.
+const (
+	CommitTransaction RESTCommit = "transaction"
+	CommitOrdered     RESTCommit = "ordered"
+)
 
 // IcebergS3 reaches an object store.
 type IcebergS3 struct {
@@ -73,7 +94,7 @@ func (c *IcebergSink) TableName(pattern, schema, table string) string {
 func Remote(warehouse string) bool { return strings.HasPrefix(warehouse, "s3://") }
 
 func (c *IcebergSink) secrets() []config.Secret {
-	return []config.Secret{c.Catalog, c.S3.AccessKey, c.S3.SecretKey}
+	return []config.Secret{c.Catalog, c.REST.Token, c.REST.Credential, c.S3.AccessKey, c.S3.SecretKey}
 }
 
 func (c *IcebergSink) check(d *config.Decoder, n *config.Node) {
@@ -113,6 +134,29 @@ func (c *IcebergSink) check(d *config.Decoder, n *config.Node) {
 		d.Problem(at, "Iceberg tables refuse no row by a constraint; there are no dead letters to keep")
 	}
 	if c.Catalog.IsZero() && Remote(c.Warehouse.String()) {
-		d.Problem(n.Get("warehouse"), "an object store cannot hold the catalog; name a catalog: postgres://.. or sqlite:///..")
+		d.Problem(n.Get("warehouse"), "an object store cannot hold the catalog; name a catalog: postgres://.., sqlite:///.. or https://..")
+	}
+	if c.REST != (IcebergREST{}) {
+		c.REST.check(d, n.Get("rest"), c.Catalog)
+	}
+}
+
+func (r IcebergREST) check(d *config.Decoder, n *config.Node, catalog config.Secret) {
+	text := catalog.Literals()
+	if !strings.HasPrefix(text, reference) && !strings.HasPrefix(text, "https://") && !strings.HasPrefix(text, "http://") {
+		d.Problem(n, "the catalog is not a REST catalog; its address begins with https://")
+	}
+	if !r.Token.IsZero() && !r.Credential.IsZero() {
+		d.Problem(n.Get("token"), "there is a token or a credential, not both")
+	}
+	if isLiteral(r.Token.Literals()) {
+		d.Problem(n.Get("token"), "a token does not belong into the file; refer to it: ${CATALOG_TOKEN}")
+	}
+	_, secret, ok := strings.Cut(r.Credential.Literals(), ":")
+	if !ok {
+		secret = r.Credential.Literals()
+	}
+	if isLiteral(secret) {
+		d.Problem(n.Get("credential"), "a secret does not belong into the file; refer to it: ${CATALOG_CREDENTIAL} or id:${SECRET}")
 	}
 }

@@ -57,6 +57,13 @@ sinks:
     partition: [day, bucket(16)]
     s3: {endpoint: "http://store:9000", region: eu-1, access_key: "${ACCESS}", secret_key: "${file:/run/secrets/key}"}
     allow: [truncate, drop_column]
+  served:
+    from: [db]
+    type: iceberg
+    warehouse: s3://bucket/lake
+    catalog: https://catalog/api
+    rest: {warehouse: analytics, credential: "weir:${SECRET}", oauth: "https://idp/token", scope: all, commit: ordered}
+  served-too: {from: [db], type: iceberg, warehouse: "s3://bucket/lake", catalog: "${CATALOG}", rest: {token: "${file:/run/secrets/token}"}}
 `
 
 func parse(t *testing.T, text string) *spec.Job {

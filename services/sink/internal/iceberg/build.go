@@ -84,6 +84,9 @@ func (b *build) table(ctx context.Context, r role, id rows.TableID, pieces []*pi
 		if err := b.c.owned(s, id); err != nil {
 			return err
 		}
+		if there, err := b.there(s); err != nil || there {
+			return err
+		}
 	}
 	ordered, truncate, err := inOrder(r, pieces)
 	if err != nil {
@@ -113,6 +116,27 @@ func (b *build) table(ctx context.Context, r role, id rows.TableID, pieces []*pi
 		return fmt.Errorf("table %s: %w", s.name, err)
 	}
 	return w.finish(ctx)
+}
+
+// there reports whether a table that changes for itself has the epoch: an attempt that changed it did not come to the ledger. Where
+// tables and ledger change at once, the ledger alone says so.
+func (b *build) there(s *state) (bool, error) {
+	props, prefix := s.meta.Properties(), "weir."+b.c.cfg.Sink.Name+"."
+	if !b.c.ordered() || props[prefix+"life"] != b.c.cfg.Life {
+		return false, nil
+	}
+	found, err := refOf(props[prefix+"epoch"], props[prefix+"digest"])
+	if err != nil {
+		return false, fmt.Errorf("epoch of table %s: %w", s.name, err)
+	}
+	switch ref := b.commit.Ref; {
+	case found == ref:
+		return true, nil
+	case found.Epoch >= ref.Epoch:
+		return false, fault.New(fault.JobLedgerDiverged, b.c.where, fmt.Sprintf("table %s holds epoch %s %s; the commit is that of %s %s",
+			s.name, found.Epoch, found.Digest, ref.Epoch, ref.Digest), "job", b.c.cfg.Job)
+	}
+	return false, nil
 }
 
 // inOrder puts a table's pieces into the order in which they take effect, without those that a truncate swallows.

@@ -67,8 +67,11 @@ type entry struct {
 // errMoved says that a table's metadata is not the one that a commit was built on.
 var errMoved = errors.New("another commit has changed the table")
 
-// openCatalog connects to the place's catalog. session names the process to a server's administrator.
+// openCatalog connects to the place's catalog. session names the process to a database's administrator.
 func openCatalog(ctx context.Context, p *place, session string) (catalog, error) {
+	if p.served() {
+		return openREST(ctx, p)
+	}
 	return openSQL(p, session)
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
@@ -15,8 +16,12 @@ import (
 // Connector opens writers and committers for Iceberg tables.
 type Connector struct{}
 
-// Level is TRANSACTIONAL: the tables of an epoch and the ledger change in one transaction of the catalog.
-func (Connector) Level(spec.Sink) sink.Level { return sink.Transactional }
+// Level is TRANSACTIONAL when the tables of an epoch and the ledger change in one transaction of the catalog, and ORDERED when the
+// sink is told to commit to a REST catalog table after table.
+func (Connector) Level(s spec.Sink) sink.Level {
+	l, _ := plan.LevelOf(s)
+	return l
+}
 
 // OpenWriter opens one writer. It reads the catalog and writes nothing to it.
 func (Connector) OpenWriter(ctx context.Context, cfg sink.Config) (sink.Writer, error) {

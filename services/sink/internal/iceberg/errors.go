@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/http"
 	"strings"
 	"syscall"
 
@@ -32,6 +33,9 @@ func (p *place) translate(err error) error {
 		return err
 	}
 	why := err.Error()
+	if e, ok := errors.AsType[*restError](err); ok && !errors.Is(err, errMoved) {
+		return fault.Wrap(err, e.code(), p.where+".catalog", why, "where", p.where+".catalog")
+	}
 	state := sqlState(err)
 	switch {
 	case state == "28P01" || state == "28000":
@@ -50,4 +54,19 @@ func (p *place) translate(err error) error {
 		return fault.Wrap(err, fault.SinkPathUnusable, p.where, why, "path", p.root)
 	}
 	return fault.Wrap(err, fault.SinkUnreachable, p.where, why, "where", p.where)
+}
+
+// code classifies what a REST catalog answers.
+func (e *restError) code() fault.Code {
+	switch {
+	case e.status == http.StatusUnauthorized, e.kind == "invalid_client":
+		return fault.SinkWrongPassword
+	case e.status == http.StatusForbidden:
+		return fault.SinkMissingRight
+	case e.status == http.StatusTooManyRequests, e.status == http.StatusServiceUnavailable, e.status == http.StatusRequestTimeout, e.status == 419:
+		return fault.SinkBusy
+	case e.status == http.StatusNotImplemented, e.status >= http.StatusBadRequest && e.status < http.StatusInternalServerError:
+		return fault.SinkCatalog
+	}
+	return fault.SinkUnreachable
 }

@@ -242,9 +242,9 @@ func expire(meta table.Metadata, tx *table.Transaction) ([]int64, error) {
 	return gone, nil
 }
 
-// forget removes metadata files that a table no longer remembers.
+// forget removes metadata files that a table no longer remembers. Those of a server are the server's.
 func (c *committer) forget(ctx context.Context, before, after *state) {
-	if before.meta == nil {
+	if before.meta == nil || c.served() {
 		return
 	}
 	kept := map[string]bool{after.at: true}

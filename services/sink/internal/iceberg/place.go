@@ -51,6 +51,10 @@ func placeOf(ctx context.Context, cfg sink.Config) (place, error) {
 			return place{}, fmt.Errorf("resolve %s.catalog: %w", p.where, err)
 		}
 	}
+	if !p.served() && ice.REST != (spec.IcebergREST{}) {
+		return place{}, fault.New(fault.SinkBadURL, p.where+".catalog", "the sink has settings for a REST catalog, and the address does not begin with https://",
+			"where", p.where+".catalog")
+	}
 	if spec.Remote(p.root) {
 		p.root = strings.TrimRight(p.root, "/")
 		return p, p.remote(ctx)

@@ -53,7 +53,10 @@ func (c *committer) sweep(ctx context.Context, s *state) error {
 		return err
 	}
 	limit := time.Now().Add(-metadataAge)
-	err = walk(root+"/metadata", func(_ string, d fs.DirEntry) bool {
+	err = walk(root+"/metadata", func(name string, d fs.DirEntry) bool {
+		if c.served() && strings.Contains(name, ".metadata.json") {
+			return false // the server's
+		}
 		info, err := d.Info()
 		return err == nil && info.ModTime().Before(limit)
 	})

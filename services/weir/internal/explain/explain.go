@@ -127,7 +127,7 @@ func (e *Explanation) sinks(p *plan.Partitioned, sinks []spec.Sink) {
 		}
 		at := slices.IndexFunc(sinks, func(s spec.Sink) bool { return s.Name == v.Name })
 		kind := sinks[at].Type
-		level, _ := plan.SinkLevel(kind)
+		level, _ := plan.LevelOf(sinks[at])
 		commit, to := plan.CommitterOf(v.Name), outsideOf(v.Name, kind)
 		e.Vertices = append(e.Vertices, inside(p, v.ID), inside(p, commit), Vertex{ID: to, Role: outside})
 		e.Hops = append(e.Hops,
@@ -142,7 +142,7 @@ func (e *Explanation) sinks(p *plan.Partitioned, sinks []spec.Sink) {
 
 var reasons = map[plan.Level]string{
 	plan.Transactional: "rows and ledger become visible in one step; a repeated commit finds its epoch in the ledger",
-	plan.Ordered:       "each row once and in order, but an epoch becomes visible row by row",
+	plan.Ordered:       "each row once and in order, but an epoch becomes visible row by row, or table by table",
 	plan.Idempotent:    "a repeated row overwrites itself; readers can see it twice",
 	plan.AppendOnly:    "a repeated row is there twice",
 }
