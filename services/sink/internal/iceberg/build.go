@@ -84,7 +84,7 @@ func (b *build) table(ctx context.Context, r role, id rows.TableID, pieces []*pi
 		if err := b.c.owned(s, id); err != nil {
 			return err
 		}
-		if there, err := b.there(s); err != nil || there {
+		if there, err := b.there(ctx, s); err != nil || there {
 			return err
 		}
 	}
@@ -120,23 +120,33 @@ func (b *build) table(ctx context.Context, r role, id rows.TableID, pieces []*pi
 
 // there reports whether a table that changes for itself has the epoch: an attempt that changed it did not come to the ledger. Where
 // tables and ledger change at once, the ledger alone says so.
-func (b *build) there(s *state) (bool, error) {
-	props, prefix := s.meta.Properties(), "weir."+b.c.cfg.Sink.Name+"."
-	if !b.c.ordered() || props[prefix+"life"] != b.c.cfg.Life {
+func (b *build) there(ctx context.Context, s *state) (bool, error) {
+	c, ref := b.c, b.commit.Ref
+	props, prefix := s.meta.Properties(), "weir."+c.cfg.Sink.Name+"."
+	if !c.ordered() || props[prefix+"life"] != c.cfg.Life {
 		return false, nil
 	}
 	found, err := refOf(props[prefix+"epoch"], props[prefix+"digest"])
 	if err != nil {
 		return false, fmt.Errorf("epoch of table %s: %w", s.name, err)
 	}
-	switch ref := b.commit.Ref; {
-	case found == ref:
-		return true, nil
-	case found.Epoch >= ref.Epoch:
-		return false, fault.New(fault.JobLedgerDiverged, b.c.where, fmt.Sprintf("table %s holds epoch %s %s; the commit is that of %s %s",
-			s.name, found.Epoch, found.Digest, ref.Epoch, ref.Digest), "job", b.c.cfg.Job)
+	if found == ref || found.Epoch < ref.Epoch {
+		return found == ref, nil
 	}
-	return false, nil
+	// The table is ahead. If a newer attempt is the reason, the ledger says that.
+	row, err := c.tables.catalog.row(ctx)
+	if err != nil {
+		return false, err
+	}
+	v := core.Decide(row, c.cfg.Life, c.cfg.Fence, ref, b.commit.Prev)
+	if v == core.Done {
+		return false, errDone
+	}
+	if err := c.refusal(v, row, b.commit); err != nil {
+		return false, err
+	}
+	return false, fault.New(fault.JobLedgerDiverged, c.where, fmt.Sprintf("table %s holds epoch %s %s; the commit is that of %s %s",
+		s.name, found.Epoch, found.Digest, ref.Epoch, ref.Digest), "job", c.cfg.Job)
 }
 
 // inOrder puts a table's pieces into the order in which they take effect, without those that a truncate swallows.

@@ -52,7 +52,12 @@ func (Connector) OpenCommitter(ctx context.Context, cfg sink.Config) (sink.Commi
 	if c.tables, err = openTables(ctx, &c.place); err != nil {
 		return nil, p.translate(err)
 	}
-	if err := c.probe(ctx); err != nil {
+	if err = c.tables.catalog.prepare(ctx); err != nil {
+		err = fmt.Errorf("prepare the catalog: %w", err)
+	} else {
+		err = c.probe(cfg.Fence.String())
+	}
+	if err != nil {
 		return nil, p.translate(fmt.Errorf("%w%s", err, closing(c.tables.close())))
 	}
 	return c, nil
@@ -65,15 +70,13 @@ func closing(err error) string {
 	return "; closing the catalog: " + err.Error()
 }
 
-func (c *committer) probe(ctx context.Context) error {
-	if err := c.tables.catalog.prepare(ctx); err != nil {
-		return fmt.Errorf("prepare the catalog: %w", err)
-	}
-	name := fmt.Sprintf("%s/%s/.probe-%s", c.root, c.ice.Namespace, c.cfg.Fence)
-	if err := c.fs.WriteFile(name, []byte("probe\n")); err != nil {
+// probe proves that the warehouse takes files.
+func (p *place) probe(who string) error {
+	name := fmt.Sprintf("%s/%s/.probe-%s", p.root, p.ice.Namespace, who)
+	if err := p.fs.WriteFile(name, []byte("probe\n")); err != nil {
 		return fmt.Errorf("write to the warehouse: %w", err)
 	}
-	if err := c.fs.Remove(name); err != nil {
+	if err := p.fs.Remove(name); err != nil {
 		return fmt.Errorf("remove from the warehouse: %w", err)
 	}
 	return nil

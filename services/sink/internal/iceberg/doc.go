@@ -3,15 +3,17 @@
 //
 // Role: writers put Parquet files into the warehouse under names that nothing points at; the committer makes those of an epoch part
 // of the tables. The catalog is a SQL database (SQLite, PostgreSQL) in the layout that all JDBC catalogs share, with the ledger
-// beside it: one transaction moves the pointers of all tables of an epoch and the ledger's row. No retry of the library is used: a
-// commit is built on metadata that was read, applies only to that, and is built anew when the pointer has moved.
+// beside it: one transaction moves the pointers of all tables of an epoch and the ledger's row. Or it is a REST catalog with the
+// ledger as a table: one commit to several tables does the same, or, when the sink is told so, one after the other. No retry of the
+// library is used: a commit is built on metadata that was read, applies only to that, and is built anew when the table has moved.
 //
 //	<warehouse>/<namespace>/<table>-<id>/data/<life>-<fence>-<writer>-<n>.parquet    data and equality deletes
 //	<warehouse>/<namespace>/<table>-<id>/metadata/…                                  manifests and metadata, as Iceberg has them
 //
 // Invariants:
 //   - I5: a file is nothing before a transaction of the catalog points at metadata that names it.
-//   - I8: every such transaction reads the ledger's row under its lock and refuses a fence that is not the claim's.
+//   - I8: every such transaction reads the ledger's row under its lock and refuses a fence that is not the claim's. A REST catalog
+//     has no lock: there the commit of an epoch holds only on the ledger's snapshot that was read, which a claim replaces.
 //   - What one writer stages for a table in turn becomes one snapshot after the other: equality deletes reach older snapshots
 //     only. Within a turn a key has one row (rows.Collapser).
 //   - Columns are their field ids. A staged file fits every later form of its table, so a change of columns waits for no writer;
@@ -21,7 +23,8 @@
 // Failure, by where the power goes:
 //   - Before the transaction: files that nothing names. A commit is repeated on the tables as they are; orphans of dead attempts
 //     are collected once no durable epoch can name them.
-//   - During it: all tables and the ledger, or none. A lost reply is resolved by the ledger.
+//   - During it: all tables and the ledger, or none. A lost reply is resolved by the ledger. When tables change one after the
+//     other: some of them, and each says by its properties that it has the epoch, so a repeat does the rest.
 //   - During maintenance: the tables as they were before it, or after. It never changes rows, and its failure is no epoch's.
 //   - A zombie: its files are orphans, its transaction is refused.
 //

@@ -132,6 +132,7 @@ func TestZombieAtREST(t *testing.T) {
 				s.start(t)
 				if ahead {
 					s.commit(t, c)
+					s.epoch(t, one(2))
 				}
 				close(leave)
 				if err := <-result; !errors.Is(err, fault.Fenced) {
@@ -142,8 +143,8 @@ func TestZombieAtREST(t *testing.T) {
 						t.Errorf("the ledger is at %v, %v; the zombie moved it", row, err)
 					}
 					s.commit(t, c)
+					s.epoch(t, one(2))
 				}
-				s.epoch(t, one(2))
 				s.wantGoods(t, 3)
 			})
 		}
