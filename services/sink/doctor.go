@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/iceberg"
 	"weir.dev/weir/services/sink/internal/mysql"
+	"weir.dev/weir/services/sink/internal/nats"
 	"weir.dev/weir/services/sink/internal/postgres"
 )
 
@@ -54,6 +55,8 @@ func Doctor(ctx context.Context, c Checkup) (Diagnosis, error) {
 		d.Findings, d.Grants, err = mysql.Doctor(ctx, mysql.Checkup{Config: cfg, LivesKnown: c.LivesKnown, Tables: c.Tables})
 	case *spec.IcebergSink:
 		d.Findings, err = iceberg.Doctor(ctx, iceberg.Checkup{Config: cfg, LivesKnown: c.LivesKnown, Tables: c.Tables})
+	case *spec.NATSSink:
+		d.Findings, err = nats.Doctor(ctx, cfg, c.LivesKnown)
 	default:
 		d.Findings = []preflight.Finding{{
 			Group: "sinks." + c.Sink.Name, Check: "type", Status: preflight.OK, Found: fmt.Sprintf("sinks of type %s have no checks", c.Sink.Type),

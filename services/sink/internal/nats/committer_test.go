@@ -13,11 +13,13 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"weir.dev/weir/pkg/bus"
+	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/meshtest"
 	"weir.dev/weir/pkg/plan"
+	"weir.dev/weir/pkg/preflight"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/source"
@@ -288,5 +290,40 @@ func TestLedger(t *testing.T) {
 	}
 	if l.Ref != s.last || l.Fence != 2 || len(l.Log) != 2 || l.Log[1].Rows != 2 {
 		t.Errorf("%+v", l)
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	statuses := func(life string) (all []preflight.Status) {
+		t.Helper()
+		cfg := s.cfg
+		cfg.Life = life
+		found, err := Doctor(t.Context(), cfg, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			all = append(all, f.Status)
+		}
+		return all
+	}
+	s.run()
+	s.commit(s.epoch("a"))
+	ok, bad := preflight.OK, preflight.Error
+	if got := statuses("life"); !slices.Equal(got, []preflight.Status{ok, ok, ok}) {
+		t.Errorf("a stream of this life: %v", got)
+	}
+	if got := statuses("another"); !slices.Equal(got, []preflight.Status{ok, ok, bad}) {
+		t.Errorf("a stream of another life: %v", got)
+	}
+	s.cfg.Sink.Config = &spec.NATSSink{URL: config.NewSecret(s.srv.URL()), Stream: "CHANGES", Prefix: "cdc.other", Create: true}
+	if got := statuses("life"); !slices.Equal(got, []preflight.Status{ok, bad}) {
+		t.Errorf("a stream with another prefix: %v", got)
+	}
+	s.cfg.Sink.Config = &spec.NATSSink{URL: config.NewSecret(s.srv.URL()), Stream: "MISSING", Prefix: "cdc.missing", Create: true}
+	if got := statuses("life"); !slices.Equal(got, []preflight.Status{ok, ok}) {
+		t.Errorf("a stream that will be made: %v", got)
 	}
 }
