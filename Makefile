@@ -25,7 +25,7 @@ FUZZTIME ?= 10s
 # Where the demo copies from: postgres, mysql or mariadb.
 DEMO    ?= postgres
 
-.PHONY: help build install images demo test race bubble flows containers fuzz bench bench-snapshot bench-mysql microbench lint fmt vet gen gen-check mod-check setup servers ci clean
+.PHONY: help build install images demo eo-verify test race bubble flows containers fuzz bench bench-snapshot bench-mysql microbench lint fmt vet gen gen-check mod-check setup servers ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ images: ## programs for images built on this machine, into dist/ (see the Docker
 
 demo: $(if $(filter postgres,$(DEMO)),setup,servers) build ## into PostgreSQL, exactly once, with a kill -9 in the middle (DEMO=mysql, mariadb: from there)
 	go run weir.dev/weir/itest/cmd/demo -weir bin/weir -from $(DEMO) $(ARGS)
+
+eo-verify: setup build ## prove exactly once under failures (ARGS="--failure all --seeds 1")
+	go run weir.dev/weir/itest/cmd/eoverify -weir bin/weir $(ARGS)
 
 test: setup race bubble flows containers ## run every test; installs what is missing
 

@@ -121,14 +121,14 @@ func savepointRestore(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	if err := t.kill(ctx, "every process that ran tasks, once suspended; then other processes with 2 writers for 1", t.workers()...); err != nil {
+	if err := t.kill(ctx, "every process that ran tasks, once suspended; then other processes, with 3 writers for 2", t.workers()...); err != nil {
 		return err
 	}
 	t.faults[0].Evidence += fmt.Sprintf("; suspended behind epoch %d, a %s", s.head.Durable.Epoch, s.head.Durable.Kind)
 	if err := t.others(ctx); err != nil {
 		return err
 	}
-	j, err := t.spec(2)
+	j, err := t.spec(3)
 	if err != nil {
 		return err
 	}

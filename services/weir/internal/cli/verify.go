@@ -92,7 +92,9 @@ func verified(r verify.Report) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fault.New(fault.CLIVerifyFailed, "weir verify", "failed: "+strings.Join(names, ", "), "job", "<run>", "epoch", "<epoch>")
+	e := fault.New(fault.CLIVerifyFailed, "weir verify", "failed: "+strings.Join(names, ", "))
+	e.Remedy = "Read the findings of each failed run; the logs of its processes are kept. `weir verify --failure CLASS --seed N` repeats one."
+	return e
 }
 
 // commandLine is what repeats a verification, without passwords.
