@@ -28,6 +28,8 @@ const (
 	// stepPrepare ends a distributed transaction whose outcome is to come, stepOutcome is that.
 	stepPrepare
 	stepOutcome
+	// stepBroken says that the server ended amid the open transaction, which has not happened.
+	stepBroken
 )
 
 // change is what a rows event does.
@@ -125,6 +127,11 @@ func (v *events) step(e *replication.BinlogEvent, at position.BinlogPos) (step, 
 		return v.statement(ev, at)
 	case *replication.HeartbeatEvent, *replication.PreviousGTIDsEvent, *replication.MariadbGTIDListEvent:
 		return step{kind: stepIdle, end: at}, nil
+	case *replication.FormatDescriptionEvent:
+		if v.inside && ev.CreateTimestamp != 0 { // of a server that begins
+			v.inside, v.maps = false, make(map[uint64]*described)
+			return step{kind: stepBroken, end: at}, nil
+		}
 	case *replication.RotateEvent:
 		v.maps = make(map[uint64]*described)
 		return step{kind: stepIdle, end: at}, nil

@@ -106,6 +106,9 @@ func (f *follower) take(st step, err error) {
 		f.commit(st.end)
 	case stepCommit:
 		f.commit(st.end)
+	case stepBroken:
+		f.open, f.lost, f.part, f.xa = false, false, f.part[:0], held{}
+		f.wake()
 	case stepIdle:
 		f.at = st.end
 		if !f.open {

@@ -8,6 +8,7 @@ import (
 
 	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/cdc-mysql/internal/core"
 	"weir.dev/weir/services/cdc-mysql/internal/server"
@@ -93,6 +94,10 @@ func (l *link) receive(ctx context.Context, s *enumeratorState, session int, fro
 		return err
 	}
 	defer release()
+	whole, err := l.unbroken(ctx, s)
+	if err != nil {
+		return err
+	}
 	stream, err := l.target.Dump(ctx, id, &from)
 	if err != nil {
 		return err
@@ -112,15 +117,39 @@ func (l *link) receive(ctx context.Context, s *enumeratorState, session int, fro
 			}
 			stream, v = next, w
 		}
-		if locate != nil {
-			if err := locate.locate(ctx, &st); err != nil {
+		steps, err := whole.take(st, stream.At(), l.where)
+		if err != nil {
+			return err
+		}
+		for i := range steps {
+			if locate != nil {
+				if err := locate.locate(ctx, &steps[i]); err != nil {
+					return err
+				}
+			}
+			if err := l.queue.Push(ctx, item{steps[i], session}, steps[i].size); err != nil {
 				return err
 			}
 		}
-		if err := l.queue.Push(ctx, item{st, session}, st.size); err != nil {
-			return err
-		}
 	}
+}
+
+// unbroken begins what lets only whole transactions of a stream through, which is to begin now.
+func (l *link) unbroken(ctx context.Context, s *enumeratorState) (*unbroken, error) {
+	if s.Start.Family != position.MariaDBGTID {
+		return &unbroken{}, nil
+	}
+	session, err := l.target.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	facts, err := session.Facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	newest, err := session.Status(ctx, facts)
+	return &unbroken{newest: newest}, err
 }
 
 // observe looks at the head of the log, for people, finds the end a drain asks for, and sees to it that the server keeps what the

@@ -103,7 +103,7 @@ func (r *reader) passedBefore(st *step) bool {
 		p.again = false
 	case stepCommit, stepTruncate, stepRemove, stepOutcome:
 		p.again = false
-	case stepBegin, stepIdle:
+	case stepBegin, stepIdle, stepBroken:
 	}
 	return true
 }

@@ -37,7 +37,7 @@ func (s *seen) lacks(st *step) bool {
 		known := s.xids[st.xid] || s.passed.Contains(s.open)
 		delete(s.xids, st.xid)
 		return st.committed && !st.once && !known
-	case stepRows, stepTruncate, stepCommit, stepIdle, stepRemove:
+	case stepRows, stepTruncate, stepCommit, stepIdle, stepRemove, stepBroken:
 	}
 	return false
 }
@@ -108,7 +108,7 @@ func (v *events) prepare(stream *server.Stream, commit core.Txn, st *step) error
 			if next.xid == st.xid { // of an earlier one with that name
 				st.rows = nil
 			}
-		case stepTruncate, stepCommit, stepIdle, stepRemove:
+		case stepTruncate, stepCommit, stepIdle, stepRemove, stepBroken:
 		}
 	}
 }
