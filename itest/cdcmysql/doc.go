@@ -17,6 +17,7 @@
 //	O27  a server that has purged                TestPrimarySwitch
 //	O28  compressed transactions                 TestForms, TestSourceByPlace
 //	O29  engines without transactions            TestLog
+//	O30  a server that searches for long         TestLongSeek
 //	O31  a table that is gone                    TestLogStops, TestTablesOfARunningJob
 //	O32  parts of documents                      TestLogStops, itest/mytypes
 //	O33  gh-ost, pt-online-schema-change         TestShadowTable
@@ -31,7 +32,8 @@
 //	O47  transactions larger than memory         big.TestMySQLHugeTransaction
 //	O48  values larger than a message            itest/big, from PostgreSQL: what sends them is the same
 //
-// Of O30, a server that searches for long before its first event, there is only the rule: nobody watches before that.
+// Beside them: distributed transactions, also those that were prepared before the job (TestDistributedTransactions), and a
+// transaction whose beginning MariaDB leaves in its log when it is killed (TestTransactionIsBrokenOff).
 //
 // Role: the servers are started once per test binary; each test has databases of its own.
 //
