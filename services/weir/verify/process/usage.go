@@ -22,24 +22,12 @@ type Usage struct {
 
 // Usage reads /proc: Linux only.
 func (p *Process) Usage() (Usage, error) {
-	dir := fmt.Sprintf("/proc/%d/", p.PID())
-	text, err := os.ReadFile(dir + "stat")
-	if err != nil {
+	var u Usage
+	var err error
+	if u.CPU, err = cpuOf(p.PID(), ownTime); err != nil {
 		return Usage{}, err
 	}
-	// After the name in parentheses come state and the fields from 4 on, see proc(5); utime is 14, stime 15.
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	if len(fields) < 13 {
-		return Usage{}, fmt.Errorf("%sstat has %d fields", dir, len(fields))
-	}
-	var u Usage
-	for _, f := range fields[11:13] {
-		ticks, err := strconv.ParseInt(string(f), 10, 64)
-		if err != nil {
-			return Usage{}, fmt.Errorf("read %sstat: %w", dir, err)
-		}
-		u.CPU += time.Duration(ticks) * clockTick
-	}
+	dir := fmt.Sprintf("/proc/%d/", p.PID())
 	io, err := os.ReadFile(dir + "io")
 	if err != nil {
 		return u, nil //nolint:nilerr // a kernel without accounting
@@ -50,4 +38,45 @@ func (p *Process) Usage() (Usage, error) {
 		}
 	}
 	return u, err
+}
+
+// CPU is the time that the server and all its processes have used since it was started, also those that have ended. Linux
+// only.
+func (p *Postgres) CPU() (time.Duration, error) {
+	total, err := cpuOf(p.proc.PID(), ownTime+2) // with the children that were waited for
+	if err != nil {
+		return 0, err
+	}
+	for _, pid := range children(p.proc.PID()) {
+		if one, err := cpuOf(pid, ownTime); err == nil { // one that has just ended counts from now on among those waited for
+			total += one
+		}
+	}
+	return total, nil
+}
+
+// ownTime is how many of the fields of proc(5) that count time are a process's own; as many of its children follow.
+const ownTime = 2
+
+// cpuOf adds up the first fields of the time that a process has used.
+func cpuOf(pid, fields int) (time.Duration, error) {
+	file := fmt.Sprintf("/proc/%d/stat", pid)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	// After the name in parentheses come state and the fields from 4 on; utime is 14.
+	all := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(all) < 11+fields {
+		return 0, fmt.Errorf("%s has %d fields", file, len(all))
+	}
+	var total time.Duration
+	for _, f := range all[11 : 11+fields] {
+		ticks, err := strconv.ParseInt(string(f), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read %s: %w", file, err)
+		}
+		total += time.Duration(ticks) * clockTick
+	}
+	return total, nil
 }
