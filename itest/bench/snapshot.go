@@ -129,9 +129,15 @@ type SnapshotReport struct {
 func (r *SnapshotReport) Markdown() string {
 	rate := func(c runs) float64 { return float64(r.Rows) / median(c.took).Seconds() }
 	perRow := func(used []time.Duration) float64 { return float64(median(used).Nanoseconds()) / 1e3 / float64(r.Rows) }
+	weir := func(c runs) string {
+		if used := perRow(c.weir); used > 0 {
+			return fmt.Sprintf("%.2f us", used)
+		}
+		return "" // the baseline has none of it
+	}
 	line := func(name string, c runs, target string) string {
-		return fmt.Sprintf("| %s | %.0f rows/s | %.2f | %.2f us | %.2f us | %s |\n", name, rate(c), rate(c)/rate(r.copied),
-			perRow(c.server), perRow(c.weir), target)
+		return fmt.Sprintf("| %s | %.0f rows/s | %.2f | %.2f us | %s | %s |\n", name, rate(c), rate(c)/rate(r.copied),
+			perRow(c.server), weir(c), target)
 	}
 	verdict := ">= 0.8: met"
 	if rate(r.hole) < 0.8*rate(r.copied) {
