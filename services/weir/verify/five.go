@@ -27,7 +27,7 @@ func taskCrash(ctx context.Context, t *trial) error {
 	if err := t.aim(ctx); err != nil {
 		return err
 	}
-	victims := []plan.VertexID{origin, copying, committerOf(copying)}
+	victims := []plan.VertexID{origin, copying, copyCommitter()}
 	what := victims[t.rng.IntN(len(victims))]
 	n, err := t.holder(ctx, what)
 	if err != nil {
@@ -63,7 +63,7 @@ func checkpointRestore(ctx context.Context, t *trial) error {
 // others runs processes with new names for the job's tasks.
 func (t *trial) others(ctx context.Context) error {
 	for _, role := range []string{reader, sinks, sinks} {
-		if _, err := t.add(ctx, role); err != nil {
+		if err := t.add(ctx, role); err != nil {
 			return err
 		}
 	}
@@ -205,7 +205,7 @@ func (t *trial) killInCommit(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, release())
 	}
-	n, err := t.holder(ctx, committerOf(copying))
+	n, err := t.holder(ctx, copyCommitter())
 	if err != nil {
 		return errors.Join(err, release())
 	}

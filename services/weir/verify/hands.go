@@ -185,5 +185,5 @@ func (t *trial) uncommitted(ctx context.Context) (job.Head, error) {
 	return s.head, err
 }
 
-// committerOf is the vertex that commits to a sink.
-func committerOf(sink string) plan.VertexID { return plan.CommitterOf(sink) }
+// copyCommitter is the vertex that commits to the copy.
+func copyCommitter() plan.VertexID { return plan.CommitterOf(copying) }

@@ -22,7 +22,7 @@ func TestJournalAwaits(t *testing.T) {
 			t.Errorf("the past: %+v, %d, %v", s, next, err)
 		}
 		go func() {
-			time.Sleep(time.Second) // in a bubble
+			<-time.After(time.Second)
 			j.add(sight{time.Now(), job.Head{Committed: 2}})
 			j.add(sight{time.Now(), job.Head{Committed: 3}})
 		}()

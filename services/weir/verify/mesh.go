@@ -69,21 +69,21 @@ func (m *mesh) startBus(ctx context.Context, maxStore int64) error {
 }
 
 // add runs one more process and waits until it is ready.
-func (m *mesh) add(ctx context.Context, role string) (*node, error) {
+func (m *mesh) add(ctx context.Context, role string) error {
 	port, err := process.FreePort(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	addr := "127.0.0.1:" + strconv.Itoa(port)
 	n := &node{name: fmt.Sprintf("%s-%d", role, len(m.nodes)+1), role: role, http: "http://" + addr}
 	dir := filepath.Join(m.dir, n.name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, err
+		return err
 	}
 	url := m.url
 	if m.relayed {
 		if n.way, err = relay.Start(ctx, url); err != nil {
-			return nil, err
+			return err
 		}
 		url = n.way.URL(url)
 	}
@@ -93,7 +93,7 @@ func (m *mesh) add(ctx context.Context, role string) (*node, error) {
 		Ready: process.HTTPReady(n.http + "/readyz"),
 	})
 	m.nodes = append(m.nodes, n)
-	return n, n.Start(ctx)
+	return n.Start(ctx)
 }
 
 // of lists the nodes of a role that run.

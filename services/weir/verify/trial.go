@@ -188,7 +188,7 @@ func (t *trial) startMesh(ctx, setting context.Context) error {
 		return err
 	}
 	for _, role := range t.class.nodes() {
-		if _, err := t.add(setting, role); err != nil {
+		if err := t.add(setting, role); err != nil {
 			return err
 		}
 	}

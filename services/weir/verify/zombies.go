@@ -47,7 +47,7 @@ func zombieSink(ctx context.Context, t *trial) error {
 	if err != nil {
 		return errors.Join(err, release())
 	}
-	n, err := t.holder(ctx, committerOf(copying))
+	n, err := t.holder(ctx, copyCommitter())
 	if err != nil {
 		return errors.Join(err, release())
 	}
