@@ -142,6 +142,10 @@ func (s *scene) judge(d *progress.Detail) {
 			if assigned != completed+running {
 				s.t.Errorf("%s: %d splits assigned, %d completed and %d running", src.Name, assigned, completed, running)
 			}
+			parts := splitsOf(e)
+			if prepared, _ := e.PreparedUnsent.Get(); parts.Completed != completed || parts.Running != running || parts.Prepared != prepared {
+				s.t.Errorf("%s: tables have %+v, the source %d, %d and %d", src.Name, parts, completed, running, prepared)
+			}
 			if open, _ := e.TablesNotChunked.Get(); open > 0 {
 				if _, known := src.Summary.Total.Get(); known {
 					s.t.Errorf("%s: a total while %d tables are not cut", src.Name, open)
@@ -155,6 +159,16 @@ func (s *scene) judge(d *progress.Detail) {
 			}
 		}
 	}
+}
+
+// splitsOf adds up the splits of an enumerator's tables.
+func splitsOf(e *report.Enumerator) (sum report.Splits) {
+	for _, t := range e.Tables {
+		if p := t.Splits; p != nil {
+			sum.Completed, sum.Running, sum.Prepared = sum.Completed+p.Completed, sum.Running+p.Running, sum.Prepared+p.Prepared
+		}
+	}
+	return sum
 }
 
 // live says what a detail lacks to be of a job that follows both logs.

@@ -127,6 +127,9 @@ func TestFromSnapshotToIncremental(t *testing.T) {
 	if got := d.a.Counts(); got != (Counts{Assigned: 2, Running: 2, Prepared: 1, Unsplit: 1}) {
 		t.Errorf("with three chunks: %+v", got)
 	}
+	if p := d.a.Progress()[0]; p.Chunks != 0 || p.Running != 2 || p.Prepared != 1 || p.Split || p.Lifecycle != Snapshot {
+		t.Errorf("with three chunks: %+v", p)
+	}
 	d.bound(true)
 	chunks := d.read()
 	if len(chunks) != 4 || chunks[0].Low != nil || chunks[3].High != nil || !chunks[3].Low.Equal(intKey(30)) {
@@ -149,6 +152,9 @@ func TestFromSnapshotToIncremental(t *testing.T) {
 	}
 	if d.a.Lifecycle() != CatchUp || d.a.Progress()[0].Lifecycle != CatchUp || d.a.Progress()[0].Rows != 40 {
 		t.Errorf("%s, %+v", d.a.Lifecycle(), d.a.Progress())
+	}
+	if p := d.a.Progress()[0]; p.Chunks != 4 || p.Running+p.Prepared != 0 || !p.Split {
+		t.Errorf("copied: %+v", p)
 	}
 	d.share.Passed(7)
 	d.exchange()

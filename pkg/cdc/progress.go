@@ -33,37 +33,35 @@ type TableProgress struct {
 	Lifecycle Lifecycle
 	// Rows and Chunks count what was read in the present copy.
 	Rows, Chunks uint64
+	// Running and Prepared count its chunks at readers and at hand; Split says that there will be no others unless one is halved.
+	Running, Prepared uint64
+	Split             bool
 }
 
 // Progress returns the tables in the order of reading.
 func (a *Assigner) Progress() []TableProgress {
+	prepared, running := make(map[TableID]uint64), make(map[TableID]uint64)
+	for i := range a.queue {
+		prepared[a.queue[i].chunk.Table]++
+	}
+	for c := range a.running {
+		running[c.Table]++
+	}
 	all := make([]TableProgress, 0, len(a.tables))
 	for _, t := range a.tables {
-		p := TableProgress{Table: t.Table, Lifecycle: CatchUp, Rows: t.rows, Chunks: t.done}
+		p := TableProgress{
+			Table: t.Table, Lifecycle: CatchUp, Rows: t.rows, Chunks: t.done, Running: running[t.ID], Prepared: prepared[t.ID],
+			Split: t.split != splitWaiting && t.split != splitRunning,
+		}
 		switch {
 		case t.pure:
 			p.Lifecycle = Incremental
-		case t.fresh || t.split == splitWaiting || t.split == splitRunning || a.opened(t.ID):
+		case t.fresh || !p.Split || p.Running+p.Prepared > 0:
 			p.Lifecycle = Snapshot
 		}
 		all = append(all, p)
 	}
 	return all
-}
-
-// opened reports whether a chunk of the table is prepared or being read.
-func (a *Assigner) opened(id TableID) bool {
-	for _, w := range a.queue {
-		if w.chunk.Table == id {
-			return true
-		}
-	}
-	for c := range a.running {
-		if c.Table == id {
-			return true
-		}
-	}
-	return false
 }
 
 // Lifecycle is where the source is. While tables are read, or the log stands still for them, it is SNAPSHOT.

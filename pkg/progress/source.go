@@ -175,7 +175,7 @@ func tablesOf(s *Source) []Table {
 	if s.Enumerator != nil {
 		for _, t := range s.Enumerator.Tables {
 			one := all[t.Name]
-			one.Name, one.Lifecycle, one.Note, one.Copied = t.Name, t.Lifecycle, t.Note, t.Rows
+			one.Name, one.Lifecycle, one.Note, one.Copied, one.Splits = t.Name, t.Lifecycle, t.Note, t.Rows, t.Splits
 			all[t.Name] = one
 		}
 	}

@@ -135,6 +135,17 @@ type Table struct {
 	Rows      Value[uint64] `json:"rows"`
 	// Note says in words what a person should know, e.g. why the table is not captured.
 	Note string `json:"note,omitempty"`
+	// Splits are those of the table's present copy, of an enumerator; absent where there are none.
+	Splits *Splits `json:"splits,omitempty"`
+}
+
+// Splits counts the splits of one table, exactly, from the same state as the enumerator's own counts.
+type Splits struct {
+	Completed uint64 `json:"completed"`
+	Running   uint64 `json:"running"`
+	Prepared  uint64 `json:"prepared"`
+	// Cut says that these are all: until then nobody knows how many there will be.
+	Cut bool `json:"cut"`
 }
 
 // Assignment is how far an enumerator is with handing out splits. That all of them are read does not say where readers

@@ -95,7 +95,30 @@ func (e *Enumerator) validate() error {
 			return fmt.Errorf("active split %s: an upper watermark without a lower one", s.ID)
 		}
 	}
+	if err := splits(e); err != nil {
+		return err
+	}
 	return tables(e.Tables)
+}
+
+// splits refuses tables whose splits are more than all that there are.
+func splits(e *Enumerator) error {
+	var sum Splits
+	for _, t := range e.Tables {
+		if p := t.Splits; p != nil {
+			sum.Completed, sum.Running, sum.Prepared = sum.Completed+p.Completed, sum.Running+p.Running, sum.Prepared+p.Prepared
+		}
+	}
+	for _, c := range []struct {
+		what string
+		sum  uint64
+		all  Value[uint64]
+	}{{"completed", sum.Completed, e.Completed}, {"running", sum.Running, e.Running}, {"prepared", sum.Prepared, e.PreparedUnsent}} {
+		if n, ok := exactOf(c.all); ok && c.sum > n {
+			return fmt.Errorf("%d splits of tables are %s, %d of the source", c.sum, c.what, n)
+		}
+	}
+	return nil
 }
 
 func tables(all []Table) error {

@@ -63,6 +63,16 @@ func TestAReportThatContradictsItselfIsRefused(t *testing.T) {
 		"more named than running": {enumerator(2, 3), func(e *report.Envelope) {
 			e.Enumerator.Running, e.Enumerator.Completed = report.ExactOf[uint64](2), report.ExactOf[uint64](3)
 		}, "3 active splits, 2 running"},
+		"tables with more than all": {enumerator(2, 3), func(e *report.Envelope) {
+			e.Enumerator.Tables = []report.Table{{Name: "t", Lifecycle: report.Snapshot, Splits: &report.Splits{Completed: 2, Running: 4}}}
+		}, "4 splits of tables are running"},
+		"room without a bound": {reader(), func(e *report.Envelope) {
+			e.Reader.Retention = &report.Retention{Room: report.BestEffortOf[int64](1)}
+		}, "room without a bound"},
+		"a rate that is exact": {reader(), func(e *report.Envelope) {
+			e.Reader.Retention = &report.Retention{Growth: report.ExactOf[int64](1)}
+		}, "never exact"},
+		"kept for less than no time": {reader(), func(e *report.Envelope) { e.Reader.Retention = &report.Retention{Age: -1} }, "up to"},
 		"too many named": {enumerator(0, 150), func(e *report.Envelope) {
 			e.Enumerator.Active = append(e.Enumerator.Active, report.Split{ID: "2#1", Table: "t"})
 		}, "at most 100"},

@@ -234,7 +234,11 @@ func (e *Enumerator) publish() {
 	}
 	r.ActiveTruncated = more
 	for _, t := range e.cfg.Assigner.Progress() {
-		r.Tables = append(r.Tables, report.Table{Name: t.Name, Lifecycle: report.Lifecycle(t.Lifecycle.String()), Rows: report.ExactOf(t.Rows)})
+		one := report.Table{Name: t.Name, Lifecycle: report.Lifecycle(t.Lifecycle.String()), Rows: report.ExactOf(t.Rows)}
+		if s := (report.Splits{Completed: t.Chunks, Running: t.Running, Prepared: t.Prepared, Cut: t.Split}); s != (report.Splits{Cut: true}) {
+			one.Splits = &s
+		}
+		r.Tables = append(r.Tables, one)
 	}
 	e.latest.Store(r)
 }

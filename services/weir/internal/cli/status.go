@@ -177,7 +177,7 @@ func showSource(w io.Writer, src *control.Source) {
 			"behind "+behindText(r.Behind), "log kept "+keptText(&r), ageText(r.Age))
 	}
 	for _, t := range src.Tables {
-		row(w, "    "+t.Name, string(t.Lifecycle), "rows "+exact(t.Rows), t.Note)
+		row(w, "    "+t.Name, string(t.Lifecycle), "rows "+exact(t.Rows), splitsText(t.Splits), t.Note)
 	}
 }
 
@@ -243,6 +243,18 @@ func headText(v report.Value[report.SourceHead]) string {
 		return h.Position.String()
 	}
 	return exact(v)
+}
+
+// splitsText is how far the copy of a table is.
+func splitsText(p *report.Splits) string {
+	if p == nil {
+		return ""
+	}
+	text := fmt.Sprintf("splits %d read, %d being read, %d waiting", p.Completed, p.Running, p.Prepared)
+	if !p.Cut {
+		text += ", more to be cut"
+	}
+	return text
 }
 
 // keptText is how much log the source keeps for a reader, and for how long.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"weir.dev/weir/pkg/progress"
 	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/services/weir/internal/control"
 )
@@ -38,5 +39,29 @@ func TestStatusShowsNoTimeThatIsNone(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// How far a table's copy is and how long its log is kept is said in words, and nothing is said of what is not known.
+func TestStatusSaysSplitsAndLog(t *testing.T) {
+	t.Parallel()
+	if got := splitsText(nil); got != "" {
+		t.Error(got)
+	}
+	if got, want := splitsText(&report.Splits{Completed: 12, Running: 2, Prepared: 5}), "splits 12 read, 2 being read, 5 waiting, more to be cut"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	r := progress.Reader{}
+	if got := keptText(&r); got != "unavailable" {
+		t.Error(got)
+	}
+	r.RetainedBytes = report.BestEffortOf[int64](12 << 30)
+	if got := keptText(&r); got != "~12.0 GiB" {
+		t.Error(got)
+	}
+	r.Retention = &report.Retention{Bytes: 20 << 30}
+	r.Forecast = progress.Forecast{Outlook: progress.RunsOut, In: report.BestEffortOf(3 * time.Hour)}
+	if got, want := keptText(&r), "~12.0 GiB of 20.0 GiB, lost in ~3 h"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -92,9 +92,20 @@ function source(s) {
       el("span", {}, value(r.activeSplit), r.activeTable ? " " + r.activeTable : ""), value(r.consumed, position), value(r.durable, position), value(r.completed, position),
       value(r.head, (x) => position(x.position)), r.behind ? value(r.behind.value, (n) => number(n) + " " + (r.behind.unit || "")) : "", kept(r),
       el("span", { class: r.stale ? "warn" : "" }, r.stale ? seconds(r.age) + " old" : "fresh")])));
-  out.push(table("Tables" + (s.tablesTruncated ? " (not all)" : ""), ["Table", "Phase", "Rows of this attempt", "Rows copied", "Note"],
-    s.tables.map((t) => [t.name, state(t.lifecycle), value(t.rows), value(t.copied), t.note || ""])));
+  out.push(table("Tables" + (s.tablesTruncated ? " (not all)" : ""), ["Table", "Phase", "Rows of this attempt", "Rows copied", "Splits", "Note"],
+    s.tables.map((t) => [t.name, state(t.lifecycle), value(t.rows), value(t.copied), splits(t.splits), t.note || ""])));
   return out;
+}
+
+// splits are the parts of a table's copy: a cell for each, or for so many of them that sixty cells are enough, and the same in words.
+function splits(p) {
+  if (!p) return "";
+  const all = p.completed + p.running + p.prepared, each = Math.max(1, Math.ceil(all / 60)), cells = [];
+  for (const [kind, n] of [["done", p.completed], ["running", p.running], ["waiting", p.prepared]])
+    for (let i = 0; i < Math.ceil(n / each); i++) cells.push(el("li", { class: kind }));
+  const text = number(p.completed) + " read, " + number(p.running) + " being read, " + number(p.prepared) + " waiting" + (p.cut ? "" : ", more to be cut");
+  return el("span", { title: each > 1 ? "a cell is about " + each + " splits" : "" },
+    el("ul", { class: "grid", "aria-hidden": "true" }, ...cells, ...(p.cut ? [] : [el("span", {}, "…")])), text);
 }
 
 // kept is how much log the source keeps for a reader, and for how long; what is foreseen is never exact.
