@@ -118,7 +118,7 @@ func (d *doctor) ledger(ctx context.Context) error {
 		d.findings = append(d.findings, preflight.Finding{
 			Group: d.where, Check: "ledger", Status: preflight.Warning, Found: fmt.Sprintf("it holds epoch %s of life %s", row.Ref.Epoch, row.Life),
 			Why:    "a new life of the job would be refused, and which life the job has cannot be known: no mesh was asked",
-			Remedy: &preflight.Remedy{Advice: "Ask again where the mesh is reached: --nats."},
+			Remedy: &preflight.Remedy{Advice: "Ask again with --nats or NATS_URL."},
 		})
 	default:
 		d.fail("ledger", "", fault.New(fault.JobLedgerForeign, d.where, "the ledger in the catalog has life "+row.Life, "job", d.checkup.Config.Job))

@@ -346,3 +346,26 @@ func TestRefusedAtREST(t *testing.T) {
 		}
 	}
 }
+
+// A reply that is lost on the way is looked up: the epoch is there, and one request was enough.
+func TestLostReplyAtREST(t *testing.T) {
+	t.Parallel()
+	server := startREST(t)
+	s := newScene(t, server.spec(t, spec.Upsert, "", both))
+	goods := schemaOf(t, 1, text("name", 2))
+	for i, m := range []mishap{"", losesIt, gateway, cutsIt} {
+		commits := 0
+		server.fault = func(what string) mishap {
+			if what != "" {
+				return "" // maintenance
+			}
+			commits++
+			return m
+		}
+		s.epoch(t, s.batch(t, goods, image{rows.OpUpdateAfter, int64(i) % 5, fmt.Sprint(i)}, image{rows.OpInsert, 100 + int64(i), "new"}))
+		if commits != 1 {
+			t.Errorf("%d commits, although %s", commits, m)
+		}
+	}
+	s.wantGoods(t, 4)
+}

@@ -34,7 +34,7 @@ func evolveAny(t *rapid.T, m table.Metadata, label string) table.Metadata {
 		switch rapid.IntRange(0, 6).Draw(t, "kind") {
 		case 0: // a column more, in a schema that is there or not
 			s := iceberg.NewSchema(len(m.Schemas()), append(slices.Clone(m.CurrentSchema().Fields()),
-				iceberg.NestedField{ID: m.LastColumnID() + 1, Name: fmt.Sprint("c", id), Type: iceberg.PrimitiveTypes.Int64})...)
+				iceberg.NestedField{ID: m.LastColumnID() + 1, Name: fmt.Sprint("c", m.LastColumnID()+1), Type: iceberg.PrimitiveTypes.Int64})...)
 			updates = table.Updates{table.NewAddSchemaUpdate(s), table.NewSetCurrentSchemaUpdate(-1)}
 		case 1: // an earlier form
 			all := m.Schemas()
@@ -44,6 +44,7 @@ func evolveAny(t *rapid.T, m table.Metadata, label string) table.Metadata {
 		case 3:
 			updates = table.Updates{table.NewRemovePropertiesUpdate([]string{fmt.Sprint("p", id%5)})}
 		case 4, 5: // rows
+			id = (m.LastSequenceNumber()+1)*10 + id%10 // no snapshot ever had it
 			schema := m.CurrentSchema().ID
 			updates = table.Updates{
 				table.NewAddSnapshotUpdate(&table.Snapshot{
