@@ -24,7 +24,7 @@ type Usage struct {
 func (p *Process) Usage() (Usage, error) {
 	var u Usage
 	var err error
-	if u.CPU, err = cpuOf(p.PID(), ownTime); err != nil {
+	if u.CPU, err = TimeOf(p.PID(), false); err != nil {
 		return Usage{}, err
 	}
 	dir := fmt.Sprintf("/proc/%d/", p.PID())
@@ -40,26 +40,13 @@ func (p *Process) Usage() (Usage, error) {
 	return u, err
 }
 
-// CPU is the time that the server and all its processes have used since it was started, also those that have ended. Linux
-// only.
-func (p *Postgres) CPU() (time.Duration, error) {
-	total, err := cpuOf(p.proc.PID(), ownTime+2) // with the children that were waited for
-	if err != nil {
-		return 0, err
+// TimeOf is the processor time that a process has used, with children also that of its children that ended and were waited
+// for. Linux only.
+func TimeOf(pid int, withChildren bool) (time.Duration, error) {
+	fields := 2 // of proc(5), user and system; as many of its children follow
+	if withChildren {
+		fields += 2
 	}
-	for _, pid := range children(p.proc.PID()) {
-		if one, err := cpuOf(pid, ownTime); err == nil { // one that has just ended counts from now on among those waited for
-			total += one
-		}
-	}
-	return total, nil
-}
-
-// ownTime is how many of the fields of proc(5) that count time are a process's own; as many of its children follow.
-const ownTime = 2
-
-// cpuOf adds up the first fields of the time that a process has used.
-func cpuOf(pid, fields int) (time.Duration, error) {
 	file := fmt.Sprintf("/proc/%d/stat", pid)
 	text, err := os.ReadFile(file)
 	if err != nil {
