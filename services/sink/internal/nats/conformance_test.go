@@ -52,7 +52,10 @@ func TestConformance(t *testing.T) {
 		o := outlet(t, srv)
 		return sinktest.Fixture{
 			Connector: Connector{}, Spec: s, Resolve: plain, TinyEpochs: 100,
-			Read: func(tb testing.TB, table rows.TableID) []sinktest.Row { return read(tb, o, table) },
+			Read: func(tb testing.TB, table rows.TableID) []sinktest.Row {
+				tb.Helper()
+				return read(tb, o, table)
+			},
 		}
 	})
 }

@@ -25,13 +25,11 @@ func (c *committer) translate(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	switch fault.CodeOf(err) {
-	case fault.BusAuth:
+	switch code := fault.CodeOf(err); {
+	case code == fault.BusAuth:
 		return fault.Wrap(err, fault.SinkWrongPassword, c.where, err.Error(), "where", c.where)
-	case fault.BusUnreachable:
+	case code == fault.BusUnreachable:
 		return c.down(err)
-	}
-	switch {
 	case errors.Is(err, bus.ErrShape), errors.Is(err, bus.ErrNotFound), errors.Is(err, bus.ErrNoJetStream):
 		return fault.Wrap(err, fault.SinkStreamUnfit, c.where, err.Error(), "stream", c.target.Stream, "job", c.cfg.Job)
 	}
