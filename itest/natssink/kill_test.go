@@ -1,0 +1,319 @@
+package natssink
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"weir.dev/weir/itest/audit"
+	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/itest/mesh"
+	"weir.dev/weir/itest/rig"
+	"weir.dev/weir/pkg/bus"
+	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fence"
+	"weir.dev/weir/pkg/meshtest"
+	"weir.dev/weir/pkg/rows"
+)
+
+// kills is how often the sink is killed; ITEST_KILLS is for longer runs.
+const kills = 5
+
+const killSpec = `apiVersion: weir/v1
+job: shop
+epoch: {interval: 200ms, timeout: 10s}
+restart: {backoff: 100ms, cap: 1000}
+sources:
+  db: {type: postgres, url: "${SOURCE_URL}", tables: ["shop.*"], snapshot: {mode: never}}
+sinks:
+  events: {from: [db], type: nats, url: %q, stream: CHANGES, prefix: cdc, create: true}
+`
+
+const killTables = `CREATE SCHEMA shop;
+	CREATE TABLE shop.goods (id int PRIMARY KEY, name text, n bigint, price numeric(12,2));
+	CREATE TABLE shop.sales (id int PRIMARY KEY, item int, note text);`
+
+// TestKilledSinks kills the sink again and again while the source is changed. A reader looks all along and must see a stream
+// that only grows; in the end it holds each change of the log once, with its values, in the order of its key.
+func TestKilledSinks(t *testing.T) {
+	seed := rig.Seed(t)
+	source := harness.StartPostgres(t, harness.PostgresConfig{})
+	if err := source.Exec(t.Context(), "postgres", killTables); err != nil {
+		t.Fatal(err)
+	}
+	oracle, err := audit.OpenOracle(t.Context(), source.URL("postgres"), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := mesh.Start(t, mesh.Config{
+		Roles: []mesh.Role{mesh.Coordinator, mesh.CDCPostgres, mesh.Sink}, Env: []string{"SOURCE_URL=" + source.URL("postgres")},
+	})
+	m.Submit(t, "shop", fmt.Sprintf(killSpec, m.URL))
+	m.Must(t, "status", "shop", "--wait-for", "running", "--timeout", "60s")
+	records := m.Records(t)
+
+	stop := load(t, source, seed)
+	look := watch(t, open(t, m.URL, "CHANGES", "cdc"))
+	rng := rand.New(rand.NewPCG(seed, 1))
+	sink := m.Of(mesh.Sink)[0]
+	for i := range count(t) {
+		head, err := records.Now(t.Context(), "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pause(t, time.Duration(500+rng.IntN(700))*time.Millisecond)
+		sink.Kill()
+		if err := sink.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		committed(t, records, head.Fence)
+		t.Logf("kill %d: committed again, %d events", i+1, look.seen())
+	}
+	stop()
+	m.CaughtUp(t, "shop")
+	got := look.stop()
+	want, err := oracle.Changes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(want) < 500 {
+		t.Errorf("the source made only %d changes", len(want))
+	}
+	if err := audit.Validate(got, want); err != nil {
+		t.Error(err)
+	}
+	if n := attempts(got); n < count(t)/2 {
+		t.Errorf("%d kills, and events of %d attempts", count(t), n)
+	}
+	t.Logf("%d changes by %d attempts, %d looks", len(got), attempts(got), look.looks)
+	m.Verify(t, "shop")
+}
+
+// committed waits for an epoch that an attempt behind above has committed.
+func committed(t *testing.T, records *mesh.Records, above fence.Token) {
+	t.Helper()
+	harness.Await(t, 60*time.Second, "the next attempt to commit", func(ctx context.Context) error {
+		h, err := records.Now(ctx, "shop")
+		switch {
+		case err != nil:
+			return err
+		case h.Phase.AtRest():
+			t.Fatalf("the job is %s: %s %s", h.Phase, h.Reason.Code, h.Reason.Text)
+		case h.Fence <= above || h.Durable == nil || h.Durable.Fence <= above || h.Committed < h.Durable.Epoch:
+			return fmt.Errorf("phase %s of attempt %s", h.Phase, h.Fence)
+		}
+		return nil
+	})
+}
+
+// load changes the source until it is stopped.
+func load(t *testing.T, source *harness.Postgres, seed uint64) (stop func()) {
+	t.Helper()
+	conn, err := source.Connect(t.Context(), "postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		defer conn.Close(context.WithoutCancel(ctx))
+		rng := rand.New(rand.NewPCG(seed, 2))
+		for n := 1; ctx.Err() == nil; n++ {
+			id := 1 + rng.IntN(60)
+			sql := fmt.Sprintf(`BEGIN;
+				INSERT INTO shop.goods VALUES (%[1]d, 'item %[2]d', %[2]d, %[2]d.25) ON CONFLICT (id) DO UPDATE SET n = %[2]d, name = NULL;
+				INSERT INTO shop.sales SELECT %[2]d * 10 + i, %[1]d, repeat('note ', 50) FROM generate_series(1, 4) i;`, id, n)
+			switch rng.IntN(5) {
+			case 0:
+				sql += fmt.Sprintf("DELETE FROM shop.goods WHERE id = %d;", 1+rng.IntN(60))
+			case 1:
+				sql += fmt.Sprintf("UPDATE shop.goods SET id = id + 1000 WHERE id = %d AND NOT EXISTS (SELECT FROM shop.goods WHERE id = %[1]d + 1000);", 1+rng.IntN(60))
+			}
+			if _, err := conn.Exec(ctx, sql+"COMMIT;"); err != nil && ctx.Err() == nil {
+				t.Errorf("load: %v", err)
+				return
+			}
+			if !wait(ctx, 10*time.Millisecond) {
+				return
+			}
+		}
+	})
+	t.Cleanup(func() { cancel(); done.Wait() })
+	return func() { cancel(); done.Wait() }
+}
+
+// reader looks at the stream from its beginning, over and over.
+type reader struct {
+	t     *testing.T
+	o     *bus.Outlet
+	end   context.CancelFunc
+	done  sync.WaitGroup
+	looks int
+
+	mu  sync.Mutex
+	all []bus.Entry
+}
+
+func watch(t *testing.T, o *bus.Outlet) *reader {
+	ctx, end := context.WithCancel(t.Context())
+	r := &reader{t: t, o: o, end: end}
+	r.done.Go(func() {
+		for wait(ctx, 200*time.Millisecond) {
+			if err := r.look(ctx); err != nil && ctx.Err() == nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	t.Cleanup(func() { end(); r.done.Wait() })
+	return r
+}
+
+func (r *reader) look(ctx context.Context) error {
+	now, err := r.o.Read(ctx, "cdc.*.*.*", time.Time{})
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.looks++
+	if len(now) < len(r.all) {
+		return errors.New("events that were there are gone")
+	}
+	for i, e := range r.all {
+		if now[i].Revision != e.Revision || !bytes.Equal(now[i].Value, e.Value) {
+			return fmt.Errorf("event %d has changed", e.Revision)
+		}
+	}
+	r.all = now
+	return nil
+}
+
+func (r *reader) seen() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.all)
+}
+
+// stop looks a last time and returns what the reader has seen, as the log has it.
+func (r *reader) stop() []audit.Change {
+	r.end()
+	r.done.Wait()
+	if err := r.look(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+	changes := make([]audit.Change, len(r.all))
+	for i, e := range r.all {
+		changes[i] = change(r.t, e)
+	}
+	return changes
+}
+
+// change reads an event as any consumer does: from its body and headers.
+func change(t *testing.T, e bus.Entry) audit.Change {
+	t.Helper()
+	var v struct {
+		Op            string
+		Before, After map[string]json.RawMessage
+		Source        struct {
+			Schema, Table string
+			LSN           uint64
+			Ord           uint32
+		}
+	}
+	if err := json.Unmarshal(e.Value, &v); err != nil {
+		t.Fatalf("event %s: %v", e.Value, err)
+	}
+	at, err := epoch.ParseID(e.Header.Get("Weir-Epoch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	by, err := fence.ParseToken(e.Header.Get("Weir-Fence"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops := map[string]rows.Op{"c": rows.OpInsert, "u": rows.OpUpdateAfter, "d": rows.OpDelete}
+	c := audit.Change{
+		Change: meshtest.Change{
+			Table: v.Source.Schema + "." + v.Source.Table, Op: ops[v.Op], Txn: v.Source.LSN, Ord: v.Source.Ord, Epoch: at, Fence: by,
+		},
+		Cells: make(map[string]*string),
+	}
+	cells := v.After
+	if cells == nil {
+		cells = v.Before
+	}
+	for name, raw := range cells {
+		c.Cells[name] = text(t, raw)
+	}
+	key, err := json.Marshal([]*string{c.Cells["id"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Key = string(key)
+	return c
+}
+
+// text is a value as the log has it.
+func text(t *testing.T, raw json.RawMessage) *string {
+	t.Helper()
+	s := string(raw)
+	switch {
+	case s == "null":
+		return nil
+	case strings.HasPrefix(s, `"`):
+		if err := json.Unmarshal(raw, &s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &s
+}
+
+func attempts(changes []audit.Change) int {
+	var fences []fence.Token
+	for _, c := range changes {
+		if !slices.Contains(fences, c.Fence) {
+			fences = append(fences, c.Fence)
+		}
+	}
+	return len(fences)
+}
+
+func count(tb testing.TB) int {
+	tb.Helper()
+	text := os.Getenv("ITEST_KILLS")
+	if text == "" {
+		return kills
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		tb.Fatalf("ITEST_KILLS: %v", err)
+	}
+	return n
+}
+
+func pause(t *testing.T, d time.Duration) {
+	t.Helper()
+	if !wait(t.Context(), d) {
+		t.Fatal(t.Context().Err())
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
