@@ -15,15 +15,15 @@ import (
 	"testing"
 	"time"
 
-	"weir.dev/weir/itest/audit"
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/itest/mesh"
 	"weir.dev/weir/itest/rig"
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fence"
-	"weir.dev/weir/pkg/meshtest"
 	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/verdict"
+	"weir.dev/weir/services/weir/verify/audit"
 )
 
 // kills is how often the sink is killed; ITEST_KILLS is for longer runs.
@@ -244,7 +244,7 @@ func change(t *testing.T, e bus.Entry) audit.Change {
 	}
 	ops := map[string]rows.Op{"c": rows.OpInsert, "u": rows.OpUpdateAfter, "d": rows.OpDelete}
 	c := audit.Change{
-		Change: meshtest.Change{
+		Change: verdict.Change{
 			Table: v.Source.Schema + "." + v.Source.Table, Op: ops[v.Op], Txn: v.Source.LSN, Ord: v.Source.Ord, Epoch: at, Fence: by,
 		},
 		Cells: make(map[string]*string),

@@ -64,7 +64,7 @@ func replayed(t *testing.T, my *harness.MySQL, db string) {
 	}
 	want(1, 1, false, fault.SinkConstraint)
 	check("DROP CONSTRAINT good")
-	proxy.CutAfter("\x03COMMIT", false) // the statement
+	proxy.CutAfter("\x03COMMIT", false)      // the statement
 	want(1, 1, false, fault.SinkUnreachable) // the server has it, and the client hears nothing
 	run(t, my, "DELETE FROM "+quote(db)+".people WHERE id = 1")
 	want(1, 1, false, "")                     // it was replayed, and is not again

@@ -17,7 +17,7 @@ func TestDoctor(t *testing.T) {
 	t.Parallel()
 	server := startREST(t)
 	for name, s := range map[string]spec.Sink{
-		"sql": specOf(tempDir(t), spec.Upsert, both), "rest": server.spec(t, spec.Upsert, "", both),
+		"sql": specOf(tempDir(t), spec.Upsert, both), "rest": server.spec(t, "", both),
 	} {
 		t.Run(name, func(t *testing.T) {
 			goods := schemaOf(t, 1, text("name", 2))
@@ -53,7 +53,7 @@ func TestDoctor(t *testing.T) {
 		})
 	}
 	server.endpoints = []string{"GET /v1/{prefix}/namespaces"}
-	found, err := Doctor(t.Context(), Checkup{Config: sink.Config{Sink: server.spec(t, spec.Upsert, "", both), Resolve: resolve}})
+	found, err := Doctor(t.Context(), Checkup{Config: sink.Config{Sink: server.spec(t, "", both), Resolve: resolve}})
 	if err != nil || len(found) != 1 || found[0].Code != fault.SinkCatalog {
 		t.Errorf("a catalog without transactions: %+v, %v", found, err)
 	}

@@ -26,7 +26,7 @@ func TestConformanceOnREST(t *testing.T) {
 			t.Parallel()
 			sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
 				t.Helper()
-				s := startREST(t).spec(t, spec.Upsert, how, func(i *spec.IcebergSink) {
+				s := startREST(t).spec(t, how, func(i *spec.IcebergSink) {
 					i.Changelog, i.Allow = "{schema}_{table}_log", []spec.Allowance{spec.AllowTruncate}
 				})
 				return sinktest.Fixture{
@@ -64,7 +64,7 @@ func TestFailingREST(t *testing.T) {
 		t.Run(string(how), func(t *testing.T) {
 			t.Parallel()
 			server := startREST(t)
-			target := server.spec(t, spec.Upsert, how, both)
+			target := server.spec(t, how, both)
 			s := newScene(t, target)
 			s.quiet, s.restart = true, func() { s.start(t) }
 			rng := rand.New(rand.NewPCG(1, 7))
@@ -107,7 +107,7 @@ func TestZombieAtREST(t *testing.T) {
 			t.Run(fmt.Sprint(how, " ahead ", ahead), func(t *testing.T) {
 				t.Parallel()
 				server := startREST(t)
-				s := newScene(t, server.spec(t, spec.Upsert, how, both))
+				s := newScene(t, server.spec(t, how, both))
 				goods := schemaOf(t, 1, text("name", 2))
 				one := func(i int64) rows.Batch {
 					return s.batch(t, goods, image{rows.OpUpdateAfter, i % 5, fmt.Sprint(i)}, image{rows.OpInsert, 100 + i, "new"})
@@ -155,7 +155,7 @@ func TestZombieAtREST(t *testing.T) {
 func TestOrderedCommitGoesOn(t *testing.T) {
 	t.Parallel()
 	server := startREST(t)
-	s := newScene(t, server.spec(t, spec.Upsert, spec.CommitOrdered, both))
+	s := newScene(t, server.spec(t, spec.CommitOrdered, both))
 	goods := schemaOf(t, 1, text("name", 2))
 	s.epoch(t, s.batch(t, goods, image{rows.OpInsert, 1, "a"}))
 	for _, down := range []string{"shop_goods", s.p.ledgerName()} {
@@ -202,7 +202,7 @@ func TestOrderedCommitGoesOn(t *testing.T) {
 func TestForeignCommitAtREST(t *testing.T) {
 	t.Parallel()
 	server := startREST(t)
-	s := newScene(t, server.spec(t, spec.Upsert, "", both))
+	s := newScene(t, server.spec(t, "", both))
 	goods := schemaOf(t, 1, text("name", 2))
 	s.epoch(t, s.batch(t, goods, image{rows.OpInsert, 1, "a"}))
 	tries := 0
@@ -241,7 +241,7 @@ func TestForeignCommitAtREST(t *testing.T) {
 func TestMaintenanceAtREST(t *testing.T) {
 	t.Parallel()
 	server := startREST(t)
-	target := server.spec(t, spec.Upsert, "", nil)
+	target := server.spec(t, "", nil)
 	s := newScene(t, target)
 	goods := schemaOf(t, 1, text("name", 2))
 	s.epoch(t, s.batch(t, goods, image{rows.OpInsert, 0, "0"}))
@@ -288,7 +288,7 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	server := startREST(t)
 	server.secret, server.uses = "canary", 3
-	target := server.spec(t, spec.Upsert, "", func(i *spec.IcebergSink) { i.REST.Credential = config.NewSecret("weir:canary") })
+	target := server.spec(t, "", func(i *spec.IcebergSink) { i.REST.Credential = config.NewSecret("weir:canary") })
 	s := newScene(t, target)
 	goods := schemaOf(t, 1, text("name", 2))
 	for i := range int64(5) {
@@ -303,7 +303,7 @@ func TestTokens(t *testing.T) {
 		"wrong secret": {"", "weir:canary2"},
 		"wrong token":  {"canary3", ""},
 	} {
-		broken := server.spec(t, spec.Upsert, "", func(i *spec.IcebergSink) {
+		broken := server.spec(t, "", func(i *spec.IcebergSink) {
 			i.REST.Token, i.REST.Credential = config.NewSecret(tt.token), config.NewSecret(tt.credential)
 		})
 		_, err := Connector{}.OpenCommitter(t.Context(), sink.Config{Sink: broken, Resolve: resolve})
@@ -319,7 +319,7 @@ func TestRefusedAtREST(t *testing.T) {
 	server := startREST(t)
 	server.endpoints = []string{"GET /v1/{prefix}/namespaces/{namespace}", "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}"}
 	open := func(how spec.RESTCommit, more func(*spec.IcebergSink)) error {
-		w, err := Connector{}.OpenWriter(t.Context(), sink.Config{Sink: server.spec(t, spec.Upsert, how, more), Resolve: resolve})
+		w, err := Connector{}.OpenWriter(t.Context(), sink.Config{Sink: server.spec(t, how, more), Resolve: resolve})
 		if err == nil {
 			err = w.Close()
 		}
@@ -351,7 +351,7 @@ func TestRefusedAtREST(t *testing.T) {
 func TestLostReplyAtREST(t *testing.T) {
 	t.Parallel()
 	server := startREST(t)
-	s := newScene(t, server.spec(t, spec.Upsert, "", both))
+	s := newScene(t, server.spec(t, "", both))
 	goods := schemaOf(t, 1, text("name", 2))
 	for i, m := range []mishap{"", losesIt, gateway, cutsIt} {
 		commits := 0

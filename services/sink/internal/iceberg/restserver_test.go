@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -89,9 +90,9 @@ func startREST(t *testing.T) *restServer {
 }
 
 // spec is a sink that commits to the server.
-func (s *restServer) spec(tb testing.TB, mode spec.Mode, how spec.RESTCommit, more func(*spec.IcebergSink)) spec.Sink {
+func (s *restServer) spec(tb testing.TB, how spec.RESTCommit, more func(*spec.IcebergSink)) spec.Sink {
 	tb.Helper()
-	return specOf(tempDir(tb), mode, func(i *spec.IcebergSink) {
+	return specOf(tempDir(tb), spec.Upsert, func(i *spec.IcebergSink) {
 		i.Catalog, i.REST = config.NewSecret(s.url), spec.IcebergREST{Commit: how}
 		if more != nil {
 			more(i)
@@ -279,6 +280,7 @@ func (s *restServer) commit(w http.ResponseWriter, what string, all []tableChang
 	case refusesIt:
 		refuse(w, http.StatusInternalServerError, "CommitStateUnknownException", string(f))
 		return
+	case losesIt, gateway, cutsIt: // behind the change
 	}
 	next := make(map[string]*served)
 	for _, c := range all {
@@ -300,9 +302,7 @@ func (s *restServer) commit(w http.ResponseWriter, what string, all []tableChang
 		}
 		next[c.name()] = t.next(meta)
 	}
-	for name, t := range next {
-		s.tables[name] = t
-	}
+	maps.Copy(s.tables, next)
 	switch f {
 	case losesIt:
 		refuse(w, http.StatusInternalServerError, "CommitStateUnknownException", string(f))
