@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -164,7 +165,7 @@ func tablesOf(s *Source) []Table {
 	for _, r := range s.Readers {
 		for _, t := range r.Tables {
 			if old, ok := all[t.Name]; ok {
-				t.Rows = plus(old.Rows, t.Rows)
+				t.Rows, t.Note = plus(old.Rows, t.Rows), cmp.Or(t.Note, old.Note)
 				if r.Copies {
 					t.Lifecycle = old.Lifecycle
 				}
@@ -175,7 +176,7 @@ func tablesOf(s *Source) []Table {
 	if s.Enumerator != nil {
 		for _, t := range s.Enumerator.Tables {
 			one := all[t.Name]
-			one.Name, one.Lifecycle, one.Note, one.Copied, one.Splits = t.Name, t.Lifecycle, t.Note, t.Rows, t.Splits
+			one.Name, one.Lifecycle, one.Note, one.Copied, one.Splits = t.Name, t.Lifecycle, cmp.Or(t.Note, one.Note), t.Rows, t.Splits
 			all[t.Name] = one
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -27,8 +28,6 @@ const (
 	// copyTries bounds how often a chunk is read again when a connection breaks; nothing of it has been emitted.
 	copyTries = 5
 	copyPause = 200 * time.Millisecond
-	// wholeTries bounds the search for a moment in which nobody writes to a table that is read as a whole.
-	wholeTries = 200
 	// followerIdle is after how long without a chunk the copier's own log is given up.
 	followerIdle = 3 * time.Second
 )
@@ -49,16 +48,17 @@ const (
 // exactly what a snapshot sees.
 type copier struct {
 	*opened
-	source  *enumeratorState
-	tables  map[cdc.TableID]*capturedTable
-	store   source.Store
-	segment int // bytes of a table that is read as a whole that are held
-	work    chan cdc.Work
-	tell    chan cdc.TableID // how the table is read, without reading it
-	done    chan *copied
-	spare   halves.Memory
-	cancel  context.CancelFunc
-	ended   sync.WaitGroup
+	source   *enumeratorState
+	progress *progress
+	tables   map[cdc.TableID]*capturedTable
+	store    source.Store
+	segment  int // bytes of a table that is read as a whole that are held
+	work     chan cdc.Work
+	tell     chan cdc.TableID // how the table is read, without reading it
+	done     chan *copied
+	spare    halves.Memory
+	cancel   context.CancelFunc
+	ended    sync.WaitGroup
 
 	sql      sql
 	facts    *server.Facts
@@ -89,10 +89,10 @@ type copied struct {
 
 func (c *copied) rows() uint64 { return c.count + uint64(len(c.later)) }
 
-func startCopier(o *opened, source *enumeratorState) *copier {
+func startCopier(o *opened, source *enumeratorState, p *progress) *copier {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &copier{
-		opened: o, source: source, tables: byID(source.Tables), cancel: cancel, sql: sql{target: o.target},
+		opened: o, source: source, progress: p, tables: byID(source.Tables), cancel: cancel, sql: sql{target: o.target},
 		spare: halves.NewMemory(), store: o.cfg.Store, segment: int(o.cfg.Segment),
 		work: make(chan cdc.Work, 1), tell: make(chan cdc.TableID, 1), done: make(chan *copied, 1), plans: make(map[cdc.TableID]*scanPlan),
 	}
@@ -300,7 +300,9 @@ func (c *copier) snapshot(ctx context.Context, plan *scanPlan) (core.Point, []st
 		return core.Point{}, nil, err
 	}
 	defer c.follower.end()
-	for range wholeTries {
+	defer c.progress.waits(plan.name, "")
+	var quiet core.Quiet
+	for {
 		from, err := c.follower.begin(ctx, plan.captured)
 		if err != nil {
 			return core.Point{}, nil, err
@@ -329,9 +331,29 @@ func (c *copier) snapshot(ctx context.Context, plan *scanPlan) (core.Point, []st
 		if err := session.Exec(ctx, "ROLLBACK"); err != nil {
 			return core.Point{}, nil, err
 		}
+		if err := c.pauseFor(ctx, &quiet, plan.name); err != nil {
+			return core.Point{}, nil, err
+		}
 	}
-	return core.Point{}, nil, fault.New(fault.MYKeylessBusy, c.where, fmt.Sprintf("table %s was written to in every moment that was tried", plan.name),
-		"table", plan.name.String())
+}
+
+// pauseFor waits before the next try for a snapshot of a table that somebody writes to; it is an error when there were enough.
+func (c *copier) pauseFor(ctx context.Context, quiet *core.Quiet, table core.Name) error {
+	pause, tell, over := quiet.Busy(time.Now(), rand.Float64())
+	switch {
+	case over:
+		return fault.New(fault.MYKeylessBusy, c.where, fmt.Sprintf("table %s was written to in each of %d moments since %s", table, quiet.Tries(),
+			quiet.Began().UTC().Format(time.RFC3339)), "table", table.String())
+	case tell:
+		c.progress.waits(table, fmt.Sprintf("waits since %s for a moment in which nobody writes to it: without a key it is read by one statement",
+			quiet.Began().UTC().Format(time.RFC3339)))
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(pause):
+		return nil
+	}
 }
 
 // awaitVisible waits until everything before a point of MySQL's log is visible.

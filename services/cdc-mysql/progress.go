@@ -29,6 +29,7 @@ type progress struct {
 	lastEvent  int64 // microseconds since 1970; rows.NoTs before the first row
 	rows       uint64
 	tables     map[rows.TableID]uint64 // rows
+	waiting    map[rows.TableID]string // why
 	head       report.SourceHead
 	at         position.BinlogPos // the end of the last transaction that was read, in the server's files
 	retained   int64
@@ -37,7 +38,7 @@ type progress struct {
 }
 
 func newProgress(copies bool) *progress {
-	return &progress{copies: copies, phase: report.Snapshot, lastEvent: rows.NoTs, tables: make(map[rows.TableID]uint64)}
+	return &progress{copies: copies, phase: report.Snapshot, lastEvent: rows.NoTs, tables: make(map[rows.TableID]uint64), waiting: make(map[rows.TableID]string)}
 }
 
 func (p *progress) split(id string) {
@@ -64,6 +65,17 @@ func (p *progress) start(from position.Position) {
 	defer p.mu.Unlock()
 	p.splits.Follow()
 	p.restored, p.consumed = from, from
+}
+
+// waits says why a table is not read yet; an empty reason ends it.
+func (p *progress) waits(table core.Name, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if id := rows.TableID(table.String()); why != "" {
+		p.waiting[id] = why
+	} else {
+		delete(p.waiting, id)
+	}
 }
 
 func (p *progress) emitted(id rows.TableID, n int, ts int64) {
@@ -119,7 +131,12 @@ func (p *progress) report() report.Reader {
 	defer p.mu.Unlock()
 	r := report.Reader{Connector: connectorName, Lifecycle: p.phase, ActiveSplit: p.splits.Active(), Rows: report.ExactOf(p.rows)}
 	for id, n := range p.tables {
-		r.Tables = append(r.Tables, report.Table{Name: string(id), Lifecycle: p.phase, Rows: report.ExactOf(n)})
+		r.Tables = append(r.Tables, report.Table{Name: string(id), Lifecycle: p.phase, Rows: report.ExactOf(n), Note: p.waiting[id]})
+	}
+	for id, why := range p.waiting {
+		if _, listed := p.tables[id]; !listed {
+			r.Tables = append(r.Tables, report.Table{Name: string(id), Lifecycle: p.phase, Rows: report.ExactOf[uint64](0), Note: why})
+		}
 	}
 	slices.SortFunc(r.Tables, func(a, b report.Table) int { return strings.Compare(a.Name, b.Name) })
 	if p.copies {

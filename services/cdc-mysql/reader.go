@@ -98,7 +98,7 @@ func (r *reader) Receive(payload []byte) error {
 		if r.cfg.Subtask.Index == cdc.LogReader {
 			r.link.begin(s)
 		}
-		r.copier = startCopier(r.opened, s)
+		r.copier = startCopier(r.opened, s, r.progress)
 		return nil
 	case kind == halves.TellCopy && r.source != nil:
 		if err := r.share.Receive(payload[1:]); err != nil {
