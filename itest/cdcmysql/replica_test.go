@@ -99,6 +99,7 @@ func TestPrimarySwitch(t *testing.T) {
 				other = c.start(t, harness.MySQLConfig{Settings: map[string]string{"server_id": "2", "log_slave_updates": "ON"}})
 				run(t, other, fmt.Sprintf(c.follow, server.Port, server.Admin.Name, server.Admin.Password), "START "+strings.Fields(c.alone[0])[1])
 				awaitRows(t, other, "0")
+				wantReplicaLeft(t, server, 2)
 				purge(t, server) // a log that does not have everything it ever had
 			}
 			a := start(t, server, spec.SnapshotNever, "d.*")
@@ -134,6 +135,22 @@ func TestPrimarySwitch(t *testing.T) {
 			}
 			wantRows(t, after.take(t, 1), "insert d.t id=3")
 		})
+	}
+}
+
+// wantReplicaLeft refuses a source that comes with the server id of a replica, which a server would end for it, or of the server.
+func wantReplicaLeft(t *testing.T, server *harness.MySQL, id int) {
+	t.Helper()
+	for who, id := range map[string]int{"the server itself": 1, "a replica": id} {
+		c := &spec.MySQLSource{Readers: 1, ServerID: id, Snapshot: spec.Snapshot{Mode: spec.SnapshotNever}}
+		a, err := openSource(t, server, nil, c, "d.*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := errors.AsType[*fault.Error](a.failure(t)); !ok || e.Code != fault.MYServerIDTaken || !strings.Contains(e.Why, who) {
+			t.Errorf("server id %d: %v, want %s", id, e, fault.MYServerIDTaken)
+		}
+		a.stop()
 	}
 }
 

@@ -36,15 +36,28 @@ func (o *opened) givenID(log bool) uint32 {
 }
 
 // replica takes the server id for a connection that reads the log, as long as the returned context lives: to a server, two
-// clients with one id are the same one come back, and it ends the first. server tells servers apart.
+// clients with one id are the same one come back, and it ends the first. server tells servers apart. The id of a replica that is not
+// Weir's is not taken either.
 func (o *opened) replica(ctx context.Context, server, connection string, log bool) (held context.Context, release func(), id uint32, err error) {
+	used, err := o.target.Replicas(ctx)
+	if err != nil {
+		return nil, nil, 0, err
+	}
 	if o.source.ServerID != 0 {
 		id = o.givenID(log)
 		held, release, err = o.awaitID(ctx, server, id)
+		if who, taken := used[id]; taken && err == nil {
+			release()
+			return nil, nil, id, fault.New(fault.MYServerIDTaken, o.where+".server_id", fmt.Sprintf("server id %d is that of %s", id, who))
+		}
 		return held, release, id, err
 	}
+	err = fault.New(fault.MYServerID, o.where, "every server id that was tried is another replica's")
 	for try := range replicaTries {
 		id = o.chosenID(connection, try)
+		if _, taken := used[id]; taken {
+			continue
+		}
 		held, release, err = o.hold(ctx, server, id)
 		if _, taken := errors.AsType[*source.HeldError](err); !taken {
 			break
