@@ -30,10 +30,11 @@
 //	O45  a key changes                           TestLog, TestSource, flows
 //	O46  changes of one key in one epoch         pkg/rows, itest/sinkmysql
 //	O47  transactions larger than memory         big.TestMySQLHugeTransaction
-//	O48  values larger than a message            itest/big, from PostgreSQL: what sends them is the same
+//	O48  values larger than a message            TestServerIsKilled, also larger than the server's packets; itest/big
 //
-// Beside them: distributed transactions, also those that were prepared before the job (TestDistributedTransactions), and a
-// transaction whose beginning MariaDB leaves in its log when it is killed (TestTransactionIsBrokenOff).
+// Beside them: a server that is killed while it is copied and followed (TestServerIsKilled), a transaction whose beginning MariaDB
+// leaves in its log when it is killed (TestTransactionIsBrokenOff), distributed transactions, also those that were prepared before
+// the job (TestDistributedTransactions).
 //
 // Role: the servers are started once per test binary; each test has databases of its own.
 //
