@@ -22,6 +22,7 @@ const (
 	killedSpec = `apiVersion: weir/v1
 job: shop
 epoch: {interval: 100ms}
+restart: {backoff: 200ms, cap: 1000}
 sources:
   db: {type: mysql, url: "${SOURCE_URL}", tables: ["pair.*"], readers: 2, snapshot: {chunk_rows: 150}}
 sinks:
@@ -165,13 +166,13 @@ func TestServerIsKilled(t *testing.T) {
 					t.Errorf("%s at the target: %s, %v; want %s", table, got, err, want)
 				}
 			}
-			const wide = "SELECT md5(v) FROM %s.wide WHERE id = %d"
+			const wide = "SELECT %s FROM %s.wide WHERE id = %d"
 			for id := range 2 {
-				want, err := server.Text(t.Context(), "", fmt.Sprintf(wide, "pair", id+1))
+				want, err := server.Text(t.Context(), "", fmt.Sprintf(wide, "sha2(v, 256)", "pair", id+1))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got, err := harness.Value[string](t.Context(), target, database, fmt.Sprintf(wide, "copy", id+1)); err != nil || got != want {
+				if got, err := harness.Value[string](t.Context(), target, database, fmt.Sprintf(wide, "encode(sha256(v), 'hex')", "copy", id+1)); err != nil || got != want {
 					t.Errorf("value %d at the target: %s, %v; want %s", id+1, got, err, want)
 				}
 			}
