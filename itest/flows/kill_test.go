@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +35,8 @@ func TestKillEveryProcess(t *testing.T) {
 	r.Recovered(t, time.Now(), 0)
 
 	times := make(map[string][]time.Duration)
-	for i := range count(t) {
+	n := harness.Number(t, "ITEST_KILLS", kills)
+	for i := range n {
 		kind := kinds[i%len(kinds)]
 		moment(t, rng, 1500*time.Millisecond)
 		head, err := r.Records.Now(t.Context(), rig.Job)
@@ -64,25 +63,12 @@ func TestKillEveryProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if attempts := int(head.Fence); attempts < count(t)/4 {
-		t.Errorf("%d kills made only %d attempts", count(t), attempts)
+	if attempts := int(head.Fence); attempts < n/4 {
+		t.Errorf("%d kills made only %d attempts", n, attempts)
 	}
 	if head.Phase != job.Running {
 		t.Errorf("the job is %s", head.Phase)
 	}
-}
-
-func count(tb testing.TB) int {
-	tb.Helper()
-	text := os.Getenv("ITEST_KILLS")
-	if text == "" {
-		return kills
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		tb.Fatalf("ITEST_KILLS: %v", err)
-	}
-	return n
 }
 
 // moment waits a random time, so that faults meet every state of an epoch.

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -66,7 +64,8 @@ func TestKilledSinks(t *testing.T) {
 	look := watch(t, open(t, m.URL, "CHANGES", "cdc"))
 	rng := rand.New(rand.NewPCG(seed, 1))
 	sink := m.Of(mesh.Sink)[0]
-	for i := range count(t) {
+	total := harness.Number(t, "ITEST_KILLS", kills)
+	for i := range total {
 		head, err := records.Now(t.Context(), "shop")
 		if err != nil {
 			t.Fatal(err)
@@ -92,8 +91,8 @@ func TestKilledSinks(t *testing.T) {
 	if err := audit.Validate(got, want); err != nil {
 		t.Error(err)
 	}
-	if n := attempts(got); n < count(t)/2 {
-		t.Errorf("%d kills, and events of %d attempts", count(t), n)
+	if n := attempts(got); n < total/2 {
+		t.Errorf("%d kills, and events of %d attempts", total, n)
 	}
 	t.Logf("%d changes by %d attempts, %d looks", len(got), attempts(got), look.looks)
 	m.Verify(t, "shop")
@@ -287,19 +286,6 @@ func attempts(changes []audit.Change) int {
 		}
 	}
 	return len(fences)
-}
-
-func count(tb testing.TB) int {
-	tb.Helper()
-	text := os.Getenv("ITEST_KILLS")
-	if text == "" {
-		return kills
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		tb.Fatalf("ITEST_KILLS: %v", err)
-	}
-	return n
 }
 
 func pause(t *testing.T, d time.Duration) {
