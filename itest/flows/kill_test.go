@@ -18,7 +18,7 @@ import (
 )
 
 // kills is how many processes are killed, in turn of their kinds; ITEST_KILLS is for longer runs.
-const kills = 20
+const kills = 12
 
 // kinds are the processes that are killed in turn.
 var kinds = []string{"nats", string(mesh.Coordinator), string(mesh.CDCPostgres), string(mesh.Sink)}
