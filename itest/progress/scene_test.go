@@ -142,7 +142,7 @@ func (s *scene) judge(d *progress.Detail) {
 			if assigned != completed+running {
 				s.t.Errorf("%s: %d splits assigned, %d completed and %d running", src.Name, assigned, completed, running)
 			}
-			parts := splitsOf(e)
+			parts := splitsOf(src)
 			if prepared, _ := e.PreparedUnsent.Get(); parts.Completed != completed || parts.Running != running || parts.Prepared != prepared {
 				s.t.Errorf("%s: tables have %+v, the source %d, %d and %d", src.Name, parts, completed, running, prepared)
 			}
@@ -161,9 +161,9 @@ func (s *scene) judge(d *progress.Detail) {
 	}
 }
 
-// splitsOf adds up the splits of an enumerator's tables.
-func splitsOf(e *report.Enumerator) (sum report.Splits) {
-	for _, t := range e.Tables {
+// splitsOf adds up the splits of a source's tables.
+func splitsOf(src *progress.Source) (sum report.Splits) {
+	for _, t := range src.Tables {
 		if p := t.Splits; p != nil {
 			sum.Completed, sum.Running, sum.Prepared = sum.Completed+p.Completed, sum.Running+p.Running, sum.Prepared+p.Prepared
 		}
