@@ -69,8 +69,8 @@ func (o *Outlet) Append(ctx context.Context, after uint64) (*Appender, error) {
 }
 
 // Put adds a message to the open batch and sends what is full; it waits while another batch is under way. Header and data may
-// be used again when it returns; ctx has to live until Flush returns or the appender is closed. [ErrConflict], here or from Flush: somebody else has written. [ErrFull]: the stream has no
-// room.
+// be used again when it returns; ctx has to live until Flush returns or the appender is closed. [ErrConflict], here or from
+// Flush: somebody else has written. [ErrFull]: the stream has no room.
 func (a *Appender) Put(ctx context.Context, subject string, h Header, data []byte) error {
 	return a.add(ctx, &nats.Msg{Subject: subject, Header: copied(h), Data: bytes.Clone(data)})
 }

@@ -85,25 +85,15 @@ func (c *Conn) ClaimDLQ(ctx context.Context, job, sink string, f fence.Token) (c
 
 // dlqClaim asks the stream's leader, not a replica, who may write a sink's letters; 0 when nobody has claimed.
 func (c *Conn) dlqClaim(ctx context.Context, stream, subject string) (held fence.Token, seq uint64, err error) {
-	var resp struct {
-		Message struct {
-			Seq  uint64 `json:"seq"`
-			Data []byte `json:"data"`
-		} `json:"message"`
-	}
-	err = c.ctl.request(ctx, "$JS.API.STREAM.MSG.GET."+stream, map[string]any{"last_by_subj": subject}, &resp)
-	if err != nil {
-		if api, ok := errors.AsType[*jetstream.APIError](err); ok && int(api.ErrorCode) == codeMessageNotFound {
-			return 0, 0, nil
-		}
+	e, err := c.ctl.newest(ctx, stream, subject)
+	if err != nil || e.Revision == 0 {
 		return 0, 0, err
 	}
-	digits := strings.TrimLeft(string(resp.Message.Data), "0")
-	held, err = fence.ParseToken(digits)
+	held, err = fence.ParseToken(strings.TrimLeft(string(e.Value), "0"))
 	if err != nil {
-		return 0, 0, fmt.Errorf("%w: claim %q: %w", ErrDamaged, resp.Message.Data, err)
+		return 0, 0, fmt.Errorf("%w: claim %q: %w", ErrDamaged, e.Value, err)
 	}
-	return held, resp.Message.Seq, nil
+	return held, e.Revision, nil
 }
 
 // PutDeadLetter stores a letter under a subject of [DLQSubject] for the attempt that holds the claim; putting the same

@@ -2,13 +2,11 @@ package bus
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -159,10 +157,10 @@ func (o *Outlet) Tail(ctx context.Context, marks string) (Tail, error) {
 	if t.Seq == 0 {
 		return t, nil
 	}
-	if t.Last, err = o.last(ctx, ">"); err != nil {
+	if t.Last, err = o.c.ctl.newest(ctx, o.cfg.Stream, ">"); err != nil {
 		return fail(err)
 	}
-	if t.Mark, err = o.last(ctx, marks); err != nil {
+	if t.Mark, err = o.c.ctl.newest(ctx, o.cfg.Stream, marks); err != nil {
 		return fail(err)
 	}
 	if t.Mark.Revision > t.Last.Revision {
@@ -172,66 +170,16 @@ func (o *Outlet) Tail(ctx context.Context, marks string) (Tail, error) {
 	return t, nil
 }
 
-// last reads the newest message of a filter; the zero Entry when there is none.
-func (o *Outlet) last(ctx context.Context, filter string) (Entry, error) {
-	var resp struct {
-		Message struct {
-			Subject string    `json:"subject"`
-			Seq     uint64    `json:"seq"`
-			Header  string    `json:"hdrs"`
-			Data    []byte    `json:"data"`
-			Time    time.Time `json:"time"`
-		} `json:"message"`
-	}
-	err := o.c.ctl.request(ctx, "$JS.API.STREAM.MSG.GET."+o.cfg.Stream, map[string]any{"last_by_subj": filter}, &resp)
-	if api, ok := errors.AsType[*jetstream.APIError](err); ok && int(api.ErrorCode) == codeMessageNotFound {
-		return Entry{}, nil
-	}
-	if err != nil {
-		return Entry{}, err
-	}
-	m := resp.Message
-	e := Entry{Key: m.Subject, Value: m.Data, Revision: m.Seq, Time: m.Time}
-	if m.Header == "" {
-		return e, nil
-	}
-	raw, err := base64.StdEncoding.DecodeString(m.Header)
-	if err != nil {
-		return Entry{}, fmt.Errorf("%w: header of message %d: %w", ErrDamaged, m.Seq, err)
-	}
-	h, err := nats.DecodeHeadersMsg(raw)
-	if err != nil {
-		return Entry{}, fmt.Errorf("%w: header of message %d: %w", ErrDamaged, m.Seq, err)
-	}
-	e.Header = Header(h)
-	return e, nil
-}
-
 // Read reads the messages under a filter that were stored since a time, oldest first.
 func (o *Outlet) Read(ctx context.Context, filter string, since time.Time) ([]Entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, opTimeout)
-	defer cancel()
-	updates := make(chan Update, watchBatch)
-	var failure error
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, failure = o.c.watchOnce(ctx, watchSpec{stream: o.cfg.Stream, filter: filter, since: since}, updates)
-	}()
 	var found []Entry
-	for {
-		select {
-		case u := <-updates:
-			if u.Kind == Put {
-				found = append(found, u.Entry)
-			}
-			if u.Kind == CaughtUp {
-				cancel()
-				<-ended
-				return found, nil
-			}
-		case <-ended:
-			return nil, fmt.Errorf("read %s of stream %s: %w", filter, o.cfg.Stream, foreign(failure))
+	err := o.c.beginning(ctx, watchSpec{stream: o.cfg.Stream, filter: filter, since: since}, func(u Update) {
+		if u.Kind == Put {
+			found = append(found, u.Entry)
 		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read %s of stream %s: %w", filter, o.cfg.Stream, err)
 	}
+	return found, nil
 }

@@ -225,9 +225,31 @@ func (c *Conn) createWatcher(ctx context.Context, spec watchSpec, name string) (
 	return cons.CachedInfo().NumPending, nil
 }
 
-// collect reads what a watch would begin with and returns it sorted by key. It fails when the watch does; it does not
-// start again.
+// collect reads what a watch would begin with and returns it sorted by key.
 func (c *Conn) collect(ctx context.Context, spec watchSpec) ([]Entry, error) {
+	found := make(map[string]Entry)
+	err := c.beginning(ctx, spec, func(u Update) {
+		switch u.Kind {
+		case Put:
+			found[u.Entry.Key] = u.Entry
+		case Deleted, Expired:
+			delete(found, u.Entry.Key)
+		case CaughtUp, Resync:
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	es := make([]Entry, 0, len(found))
+	for _, e := range found {
+		es = append(es, e)
+	}
+	sortEntries(es)
+	return es, nil
+}
+
+// beginning hands over what a watch would begin with. It fails when the watch does; it does not start again.
+func (c *Conn) beginning(ctx context.Context, spec watchSpec, take func(Update)) error {
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
 	updates := make(chan Update, watchBatch)
@@ -237,28 +259,17 @@ func (c *Conn) collect(ctx context.Context, spec watchSpec) ([]Entry, error) {
 		defer close(ended)
 		_, failure = c.watchOnce(ctx, spec, updates)
 	}()
-	found := make(map[string]Entry)
 	for {
 		select {
 		case u := <-updates:
-			switch u.Kind {
-			case Put:
-				found[u.Entry.Key] = u.Entry
-			case Deleted, Expired:
-				delete(found, u.Entry.Key)
-			case CaughtUp:
+			if u.Kind == CaughtUp {
 				cancel()
 				<-ended
-				es := make([]Entry, 0, len(found))
-				for _, e := range found {
-					es = append(es, e)
-				}
-				sortEntries(es)
-				return es, nil
-			case Resync:
+				return nil
 			}
+			take(u)
 		case <-ended:
-			return nil, foreign(failure)
+			return foreign(failure)
 		}
 	}
 }
