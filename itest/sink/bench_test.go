@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -25,6 +23,7 @@ import (
 	pkgsink "weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/weir/verify/process"
 )
 
 // orders is a table of ten columns.
@@ -235,21 +234,11 @@ func cpuOfCommitter(tb testing.TB, pg *harness.Postgres) time.Duration {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	used, err := process.TimeOf(int(pid), false)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	// The name in parentheses may hold blanks; user and system time are fields 14 and 15.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	ticks := int64(0)
-	for _, f := range fields[11:13] {
-		n, err := strconv.ParseInt(f, 10, 64)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+	return used
 }
 
 // BenchmarkFiles commits epochs of 100,000 changes as Parquet and as JSON lines.

@@ -2,7 +2,6 @@ package sink_test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,26 +13,13 @@ import (
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/rows"
 	pkgsink "weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/sink/sinktest"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink"
 )
 
-// letters keeps dead letters in memory.
-type letters map[pkgsink.LetterID]pkgsink.Letter
-
-// Stored implements sink.DeadLetters.
-func (l letters) Stored(_ context.Context, e epoch.ID) ([]pkgsink.LetterID, error) {
-	return slices.DeleteFunc(slices.Collect(maps.Keys(l)), func(id pkgsink.LetterID) bool { return id.Epoch != e }), nil
-}
-
-// Put implements sink.DeadLetters.
-func (l letters) Put(_ context.Context, d pkgsink.Letter) error {
-	l[d.LetterID] = d
-	return nil
-}
-
 // say lists the letters as table, key, operation and code.
-func (l letters) say() []string {
+func say(l sinktest.Letters) []string {
 	var out []string
 	for _, d := range slices.SortedFunc(maps.Values(l), func(x, y pkgsink.Letter) int {
 		return cmp.Or(cmp.Compare(x.Table, y.Table), cmp.Compare(x.Epoch, y.Epoch), cmp.Compare(string(x.Key), string(y.Key)))
@@ -44,7 +30,7 @@ func (l letters) say() []string {
 }
 
 // deadAttempt opens a sink with dead letters on a database of its own, after setup.
-func deadAttempt(t *testing.T, pg *harness.Postgres, db, setup string) (*attempt, letters) {
+func deadAttempt(t *testing.T, pg *harness.Postgres, db, setup string) (*attempt, sinktest.Letters) {
 	t.Helper()
 	if err := pg.CreateDatabase(t.Context(), db); err != nil {
 		t.Fatal(err)
@@ -53,7 +39,7 @@ func deadAttempt(t *testing.T, pg *harness.Postgres, db, setup string) (*attempt
 	s := postgresSink(pg.URL(db))
 	s.DLQ = true
 	s.Config.(*spec.PostgresSink).Existing = spec.ExistingKeep
-	cfg, put := configOf(s, 1), letters{}
+	cfg, put := configOf(s, 1), sinktest.Letters{}
 	cfg.Letters = put
 	return openAttempt(t, cfg), put
 }
@@ -82,7 +68,7 @@ func reasons(t *testing.T, pg *harness.Postgres) {
 	a.epoch(a.batch(s, append(all,
 		ins(1, "a", "ok"), ins(2, "too long", "ok"), ins(3, "c"), ins(4, "d", "bad"), ins(5, "e", "nul \x00"),
 		ins(6, "a", "takes the value of 1"), upd(8, "?", "partial"), del(50), ins(51, "?", "moved"), del(11), ins(12, "l", "ok"))...))
-	wantLines(t, put.say(),
+	wantLines(t, say(put),
 		`s.people {"id":2} insert SINK_ROW`, `s.people {"id":3} insert SINK_CONSTRAINT`, `s.people {"id":4} insert SINK_CONSTRAINT`,
 		`s.people {"id":51} insert SINK_PARTIAL_MISS`, `s.people {"id":5} insert SINK_ROW`, `s.people {"id":6} insert SINK_CONSTRAINT`,
 		`s.people {"id":8} update_after SINK_PARTIAL_MISS`)
@@ -112,7 +98,7 @@ func orphans(t *testing.T, pg *harness.Postgres, db, when string) {
 		a.batch(child, ins(1001, "a", "x"), ins(1002, "b", "x"), ins(1003, "c", "x"), ins(2003, "d", "x")),
 		a.batch(parent, ins(1, "p", "x"), ins(3, "p", "x")),
 	)
-	wantLines(t, put.say(), `s.people {"id":1002} insert SINK_CONSTRAINT`)
+	wantLines(t, say(put), `s.people {"id":1002} insert SINK_CONSTRAINT`)
 	wantLines(t, show(t, pg, db, "SELECT id FROM out.people ORDER BY id"), "1001", "1003", "2003")
 }
 
@@ -122,7 +108,7 @@ func ring(t *testing.T, pg *harness.Postgres) {
 	s := people(t, "s.people")
 	a.epoch(a.batch(s, ins(1, "a", "x"), ins(2, "b", "x"), ins(3, "c", "x"), ins(4, "d", "x")))
 	a.epoch(a.batch(s, upd(1, "b", "y"), upd(2, "a", "y"), upd(3, "d", "y")))
-	wantLines(t, put.say(), `s.people {"id":3} update_after SINK_CONSTRAINT`)
+	wantLines(t, say(put), `s.people {"id":3} update_after SINK_CONSTRAINT`)
 	wantLines(t, show(t, pg, "ring", "SELECT id, email, name FROM out.people ORDER BY id"), "1|b|y", "2|a|y", "3|c|x", "4|d|x")
 }
 
@@ -132,12 +118,12 @@ func appended(t *testing.T, pg *harness.Postgres) {
 	}
 	s := postgresSink(pg.URL("appended"))
 	s.DLQ, s.Mode = true, spec.Append
-	cfg, put := configOf(s, 1), letters{}
+	cfg, put := configOf(s, 1), sinktest.Letters{}
 	cfg.Letters = put
 	a := openAttempt(t, cfg)
 	table := people(t, "s.people")
 	a.epoch(a.batch(table, ins(1, "a", "x"), upd(2, "?", "y"), upd(3, "c", "z")))
-	wantLines(t, put.say(), `s.people {"id":2} update_after SINK_PARTIAL_IMAGE`)
+	wantLines(t, say(put), `s.people {"id":2} update_after SINK_PARTIAL_IMAGE`)
 	wantLines(t, show(t, pg, "appended", "SELECT id, email, name FROM out.people ORDER BY id"), "1|a|x", "3|c|z")
 	for _, d := range put {
 		if err := sink.Resend(t.Context(), cfg.Sink, d, resolve, false); fault.CodeOf(err) != fault.SinkPartialImage {
@@ -153,7 +139,7 @@ func replayed(t *testing.T, pg *harness.Postgres) {
 	a.epoch(a.batch(s, ins(1, "a", "bad"), ins(2, "b", "bad"), ins(3, "c", "bad"), ins(4, "d", "bad"), ins(5, "e", "bad")))
 	a.epoch(a.batch(s, upd(2, "b", "newer"), del(3), upd(4, "newer", "bad")))
 	if len(put) != 6 {
-		t.Fatalf("letters %v", put.say())
+		t.Fatalf("letters %v", say(put))
 	}
 	replay := func(e epoch.ID, id int64, force bool) error {
 		t.Helper()

@@ -1,10 +1,7 @@
 package sinkmysql_test
 
 import (
-	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,23 +11,10 @@ import (
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/rows"
 	pkgsink "weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/sink/sinktest"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink"
 )
-
-// letters keeps dead letters in memory.
-type letters map[pkgsink.LetterID]pkgsink.Letter
-
-// Stored implements sink.DeadLetters.
-func (l letters) Stored(_ context.Context, e epoch.ID) ([]pkgsink.LetterID, error) {
-	return slices.DeleteFunc(slices.Collect(maps.Keys(l)), func(id pkgsink.LetterID) bool { return id.Epoch != e }), nil
-}
-
-// Put implements sink.DeadLetters.
-func (l letters) Put(_ context.Context, d pkgsink.Letter) error {
-	l[d.LetterID] = d
-	return nil
-}
 
 // A letter is replayed once, unless a later change of its key has come, also when the attempt that has seen it is not that of its
 // epoch, and when the server says nothing about the commit.
@@ -40,7 +24,7 @@ func replayed(t *testing.T, my *harness.MySQL, db string) {
 	proxy := harness.StartCutter(t, my.Port)
 	target := mysqlSink(proxy.URL(my.URL("")), db)
 	target.DLQ, target.Config.(*spec.MySQLSink).Existing = true, spec.ExistingKeep
-	cfg, put := configOf(target, 1), letters{}
+	cfg, put := configOf(target, 1), sinktest.Letters{}
 	cfg.Letters = put
 	a := openAttempt(t, cfg)
 	s := people(t, 1, "email", "name")
@@ -97,7 +81,7 @@ func replayed(t *testing.T, my *harness.MySQL, db string) {
 func replayedAtOnce(t *testing.T, my *harness.MySQL, db string) {
 	target := mysqlSink(my.URL(""), db)
 	target.DLQ, target.Mode = true, spec.Changelog
-	cfg, put := configOf(target, 1), letters{}
+	cfg, put := configOf(target, 1), sinktest.Letters{}
 	cfg.Letters = put
 	a := openAttempt(t, cfg)
 	s := people(t, 1, "email")

@@ -13,11 +13,25 @@ import (
 	"weir.dev/weir/pkg/sink"
 )
 
+// Letters keeps dead letters in memory, for one attempt at a time.
+type Letters map[sink.LetterID]sink.Letter
+
+// Stored implements sink.DeadLetters.
+func (l Letters) Stored(_ context.Context, e epoch.ID) ([]sink.LetterID, error) {
+	return slices.DeleteFunc(slices.Collect(maps.Keys(l)), func(id sink.LetterID) bool { return id.Epoch != e }), nil
+}
+
+// Put implements sink.DeadLetters.
+func (l Letters) Put(_ context.Context, d sink.Letter) error {
+	l[d.LetterID] = d
+	return nil
+}
+
 // letters keep dead letters as the bus does: for the newest attempt only, and no more than there is room for.
 type letters struct {
 	mu    sync.Mutex
 	owner fence.Token
-	all   map[sink.LetterID]sink.Letter
+	all   Letters
 	// room is how many more letters fit; negative: any number.
 	room int
 	// puts counts calls; at the number of crash the attempt dies, before the letter is safe or after.
@@ -54,16 +68,10 @@ type heldLetters struct {
 }
 
 // Stored implements sink.DeadLetters.
-func (h heldLetters) Stored(_ context.Context, e epoch.ID) ([]sink.LetterID, error) {
+func (h heldLetters) Stored(ctx context.Context, e epoch.ID) ([]sink.LetterID, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var ids []sink.LetterID
-	for id := range maps.Keys(h.all) {
-		if id.Epoch == e {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
+	return h.all.Stored(ctx, e)
 }
 
 // Put implements sink.DeadLetters.
@@ -87,7 +95,7 @@ func (h heldLetters) Put(_ context.Context, d sink.Letter) error {
 		h.room--
 	}
 	if h.all == nil {
-		h.all = make(map[sink.LetterID]sink.Letter)
+		h.all = make(Letters)
 	}
 	h.all[d.LetterID] = d
 	if h.puts == h.crash {

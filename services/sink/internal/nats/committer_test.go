@@ -1,7 +1,6 @@
 package nats
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"weir.dev/weir/pkg/preflight"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
+	"weir.dev/weir/pkg/sink/sinktest"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
 )
@@ -227,23 +227,6 @@ func TestAnotherEpochOverAPart(t *testing.T) {
 	}
 }
 
-// held keeps dead letters.
-type held struct{ all map[sink.LetterID]sink.Letter }
-
-func (h held) Stored(_ context.Context, e epoch.ID) (ids []sink.LetterID, err error) {
-	for id := range h.all {
-		if id.Epoch == e {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
-}
-
-func (h held) Put(_ context.Context, l sink.Letter) error {
-	h.all[l.LetterID] = l
-	return nil
-}
-
 func TestEventsThatAreTooBig(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -253,7 +236,7 @@ func TestEventsThatAreTooBig(t *testing.T) {
 	if _, err := s.c.Commit(t.Context(), c); fault.CodeOf(err) != fault.SinkEventTooBig || errors.Is(err, fault.Transient) {
 		t.Errorf("without dead letters: %v", err)
 	}
-	letters := held{make(map[sink.LetterID]sink.Letter)}
+	letters := sinktest.Letters{}
 	s.cfg.Letters = letters
 	s.run()
 	if r := s.commit(c); r.Rows != 2 || r.Dead != 1 {
@@ -262,13 +245,13 @@ func TestEventsThatAreTooBig(t *testing.T) {
 	if got, want := s.places(), []string{"1.0", "1.2"}; !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
 	}
-	l, ok := letters.all[sink.LetterID{Table: "public.things", Epoch: 1, Index: 1}]
+	l, ok := letters[sink.LetterID{Table: "public.things", Epoch: 1, Index: 1}]
 	if !ok || fault.CodeOf(l.Fault) != fault.SinkEventTooBig || string(l.Key) != `{"id":1}` {
-		t.Errorf("letters %v", letters.all)
+		t.Errorf("letters %v", letters)
 	}
 	// A row with a letter stays out of every repetition.
 	only := s.epoch("a", "b")
-	letters.all[sink.LetterID{Table: "public.things", Epoch: 2, Index: 0}] = sink.Letter{}
+	letters[sink.LetterID{Table: "public.things", Epoch: 2, Index: 0}] = sink.Letter{}
 	if r := s.commit(only); r.Rows != 1 || r.Dead != 1 {
 		t.Errorf("%+v", r)
 	}
