@@ -44,9 +44,10 @@ type Config struct {
 
 // Notifier tells. It is one goroutine.
 type Notifier struct {
-	cfg     Config
-	box     box
-	box0    outbox
+	cfg Config
+	box box
+	// from is when what is told begins, for the first who tells.
+	from    time.Time
 	heard   []bus.Entry
 	seen    map[string]seen
 	retryAt time.Time
@@ -66,18 +67,19 @@ func New(ctx context.Context, cfg Config) (*Notifier, error) {
 		return nil, fmt.Errorf("open bucket %s: %w", bus.ProgressBucket, err)
 	}
 	n := &Notifier{cfg: cfg, box: box{bucket: b}, seen: make(map[string]seen), pause: firstPause}
-	if n.box0, err = n.box.load(ctx); err != nil {
+	o, err := n.box.load(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if n.box0.At.IsZero() {
-		n.box0.At = time.Now() // what was told before anybody asked for it is not told
+	if n.from = o.At; n.from.IsZero() {
+		n.from = time.Now() // what was told before anybody asked for it is not told
 	}
 	return n, nil
 }
 
 // Run tells until ctx ends.
 func (n *Notifier) Run(ctx context.Context) error {
-	w := n.cfg.Conn.WatchEvents(ctx, "*", n.box0.At)
+	w := n.cfg.Conn.WatchEvents(ctx, "*", n.from)
 	defer w.Close()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -124,7 +126,7 @@ func (n *Notifier) turn(ctx context.Context) error {
 	}
 	now := time.Now()
 	if n.box.revision == 0 {
-		o.At = n.box0.At
+		o.At = n.from
 	}
 	if o.Holder != n.cfg.Name && now.Before(o.Until) {
 		n.forget(&o)
