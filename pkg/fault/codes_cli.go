@@ -2,22 +2,23 @@ package fault
 
 // Codes of the area CLI: the command line. Numbers are never reused (F2); append at the end.
 const (
-	CLIUsage        Code = "WEIR-CLI-001" // the command is used in a wrong way
-	CLINoFile       Code = "WEIR-CLI-002" // the file cannot be read
-	CLINotRunning   Code = "WEIR-CLI-003" // no running Weir was found
-	CLIWaitTimeout  Code = "WEIR-CLI-004" // the state waited for was not reached in time
-	CLIVerifyFailed Code = "WEIR-CLI-005" // the verification found a difference
-	CLINeedsYes     Code = "WEIR-CLI-006" // the command cannot be undone and was not confirmed
-	CLINoJob        Code = "WEIR-CLI-007" // there is no such job
-	CLISpecDiffers  Code = "WEIR-CLI-008" // a job of this name runs with another spec
-	CLIWrongPhase   Code = "WEIR-CLI-009" // the job's phase does not allow this command
-	CLIRefused      Code = "WEIR-CLI-010" // the server refused the request
-	CLIInterrupted  Code = "WEIR-CLI-011" // the command was interrupted before it was done
-	CLIResnapshot   Code = "WEIR-CLI-012" // the tables cannot be copied anew
-	CLINoLetter     Code = "WEIR-CLI-013" // there is no such dead letter
-	CLIApply        Code = "WEIR-CLI-014" // the spec changes what cannot change within a life
-	CLISavepoint    Code = "WEIR-CLI-015" // the savepoint cannot be taken, let go or restored
-	CLIAdopt        Code = "WEIR-CLI-016" // the job cannot go on from the ledgers of its sinks
+	CLIUsage          Code = "WEIR-CLI-001" // the command is used in a wrong way
+	CLINoFile         Code = "WEIR-CLI-002" // the file cannot be read
+	CLINotRunning     Code = "WEIR-CLI-003" // no running Weir was found
+	CLIWaitTimeout    Code = "WEIR-CLI-004" // the state waited for was not reached in time
+	CLIVerifyFailed   Code = "WEIR-CLI-005" // the verification found a difference
+	CLINeedsYes       Code = "WEIR-CLI-006" // the command cannot be undone and was not confirmed
+	CLINoJob          Code = "WEIR-CLI-007" // there is no such job
+	CLISpecDiffers    Code = "WEIR-CLI-008" // a job of this name runs with another spec
+	CLIWrongPhase     Code = "WEIR-CLI-009" // the job's phase does not allow this command
+	CLIRefused        Code = "WEIR-CLI-010" // the server refused the request
+	CLIInterrupted    Code = "WEIR-CLI-011" // the command was interrupted before it was done
+	CLIResnapshot     Code = "WEIR-CLI-012" // the tables cannot be copied anew
+	CLINoLetter       Code = "WEIR-CLI-013" // there is no such dead letter
+	CLIApply          Code = "WEIR-CLI-014" // the spec changes what cannot change within a life
+	CLISavepoint      Code = "WEIR-CLI-015" // the savepoint cannot be taken, let go or restored
+	CLIAdopt          Code = "WEIR-CLI-016" // the job cannot go on from the ledgers of its sinks
+	CLIVerifyDatabase Code = "WEIR-CLI-017" // a database of a verification cannot be used
 )
 
 func cliCodes() []Entry {
@@ -101,6 +102,11 @@ func cliCodes() []Entry {
 			Code: CLIAdopt, Name: "ADOPT_REFUSED", Class: Permanent, Exit: ExitRequest,
 			Title:  "the job cannot go on from the ledgers of its sinks",
 			Remedy: "Bring the newer copy of the bus back, or submit the job under a new name with existing: truncate, which copies everything.",
+		},
+		{
+			Code: CLIVerifyDatabase, Name: "VERIFY_DATABASE", Class: Permanent, Exit: ExitEnvironment,
+			Title:  "a database of the verification cannot be used",
+			Remedy: "Correct the URL, or the server as told: the source needs wal_level = logical and a login that may create schemas, publications and replication slots, the target one that may create schemas. docs/verify.md has both.",
 		},
 	}
 }

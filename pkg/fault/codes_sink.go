@@ -48,7 +48,7 @@ func sinkCodes() []Entry {
 		{
 			Code: SinkUnreachable, Name: "SINK_UNREACHABLE", Class: Transient, Exit: ExitEnvironment,
 			Title:  "cannot reach the target",
-			Remedy: "Bring the target back or correct <where>.url. Commits are repeated by themselves; nothing is lost.",
+			Remedy: "Bring the target back or correct its address at <where>. Commits are repeated by themselves; nothing is lost.",
 		},
 		{
 			Code: SinkWrongPassword, Name: "SINK_WRONG_PASSWORD", Class: Permanent, Exit: ExitEnvironment,

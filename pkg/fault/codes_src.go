@@ -24,7 +24,7 @@ func srcCodes() []Entry {
 		{
 			Code: SrcUnreachable, Name: "SRC_UNREACHABLE", Class: Transient, Exit: ExitEnvironment,
 			Title:  "cannot reach the source",
-			Remedy: "Bring the source back or correct <where>.url. Reading goes on by itself; nothing is lost while the source keeps its log.",
+			Remedy: "Bring the source back or correct its address at <where>. Reading goes on by itself; nothing is lost while the source keeps its log.",
 		},
 		{
 			Code: SrcTooBig, Name: "SRC_ROW_TOO_BIG", Class: Poison, Exit: ExitEnvironment,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir.dev/weir/pkg/app"
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/services/weir/internal/control"
 )
 
@@ -58,7 +59,8 @@ func (c Config) Check() error {
 	return err
 }
 
-// Run verifies. Classes that fail are in the report; an error says that nothing could be verified.
+// Run verifies. Classes that fail are in the report; an error says that nothing could be verified; one of the
+// code CLI_VERIFY_DATABASE that a database cannot be used.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	chosen, err := choose(cfg.Failure)
 	if err != nil {
@@ -70,10 +72,17 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		Begun: time.Now().UTC().Truncate(time.Millisecond), Results: []Result{}, Passed: true,
 	}
 	if r.Source, err = serverVersion(ctx, cfg.Source); err != nil {
-		return r, fmt.Errorf("source: %w", err)
+		return r, unusable(err, "--source")
 	}
 	if r.Target, err = serverVersion(ctx, cfg.Target); err != nil {
-		return r, fmt.Errorf("target: %w", err)
+		return r, unusable(err, "--target")
+	}
+	level, err := value[string](ctx, cfg.Source, "SHOW wal_level")
+	if err == nil && level != "logical" {
+		err = fmt.Errorf("wal_level is %s", level)
+	}
+	if err != nil {
+		return r, unusable(err, "--source")
 	}
 	for _, c := range chosen {
 		for i := range cfg.Seeds {
@@ -90,6 +99,11 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	r.Finished = time.Now().UTC().Truncate(time.Millisecond)
 	r.Seconds = seconds(r.Finished.Sub(r.Begun))
 	return r, nil
+}
+
+// unusable is the error of a database that the flag names. Errors of the driver have no passwords.
+func unusable(err error, flag string) error {
+	return fault.Wrap(err, fault.CLIVerifyDatabase, flag, err.Error())
 }
 
 func serverVersion(ctx context.Context, url string) (string, error) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"weir.dev/weir/pkg/fault"
 )
 
 func TestCatalogue(t *testing.T) {
@@ -68,5 +70,16 @@ func TestCheck(t *testing.T) {
 		case err != nil && strings.Contains(err.Error(), "canary"):
 			t.Errorf("%s: the password is shown: %v", tc.name, err)
 		}
+	}
+}
+
+func TestDatabaseThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	_, err := Run(t.Context(), Config{
+		Source: "postgres://u:canary@127.0.0.1:1/a", Target: "postgres://u:canary@127.0.0.1:1/b", Failure: "task-crash", Seeds: 1, Rate: 1,
+	})
+	f := fault.Of(err)
+	if f.Code != fault.CLIVerifyDatabase || f.Where != "--source" || f.Remedy == "" || strings.Contains(err.Error()+f.Why, "canary") {
+		t.Errorf("%+v", f)
 	}
 }
