@@ -19,15 +19,6 @@ func Await(tb testing.TB, within time.Duration, what string, ask func(context.Co
 	}
 }
 
-// Pause lets the world run on for a while; it is an error when ctx ends first. It is for loads and for the moments of
+// Pause is [process.Pause]. It is for loads and for the moments of
 // faults, never for a state that can be asked for: see [Await].
-func Pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
-}
+func Pause(ctx context.Context, d time.Duration) error { return process.Pause(ctx, d) }

@@ -70,7 +70,9 @@ func TestKilledSinks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pause(t, time.Duration(500+rng.IntN(700))*time.Millisecond)
+		if err := harness.Pause(t.Context(), time.Duration(500+rng.IntN(700))*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
 		sink.Kill()
 		if err := sink.Start(t.Context()); err != nil {
 			t.Fatal(err)
@@ -142,7 +144,7 @@ func load(t *testing.T, source *harness.Postgres, seed uint64) (stop func()) {
 				t.Errorf("load: %v", err)
 				return
 			}
-			if !wait(ctx, 10*time.Millisecond) {
+			if harness.Pause(ctx, 10*time.Millisecond) != nil {
 				return
 			}
 		}
@@ -167,7 +169,7 @@ func watch(t *testing.T, o *bus.Outlet) *reader {
 	ctx, end := context.WithCancel(t.Context())
 	r := &reader{t: t, o: o, end: end}
 	r.done.Go(func() {
-		for wait(ctx, 200*time.Millisecond) {
+		for harness.Pause(ctx, 200*time.Millisecond) == nil {
 			if err := r.look(ctx); err != nil && ctx.Err() == nil {
 				t.Error(err)
 				return
@@ -286,20 +288,4 @@ func attempts(changes []audit.Change) int {
 		}
 	}
 	return len(fences)
-}
-
-func pause(t *testing.T, d time.Duration) {
-	t.Helper()
-	if !wait(t.Context(), d) {
-		t.Fatal(t.Context().Err())
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

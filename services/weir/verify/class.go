@@ -33,10 +33,8 @@ func (c class) timeout() string {
 	return c.patience
 }
 
-// nodes are the roles of the processes a run begins with: of each role one can be lost.
-func (c class) nodes() []string {
-	return []string{coordinator, coordinator, reader, reader, sinks, sinks}
-}
+// roles are those of the processes a run begins with: of each role one can be lost.
+var roles = [...]string{coordinator, coordinator, reader, reader, sinks, sinks}
 
 // catalogue lists the classes in the order in which `--failure all` runs them. The first five have the names that the certificates of
 // other engines made known.

@@ -9,6 +9,7 @@ import (
 
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/services/weir/verify/process"
 )
 
 func crashes() []class {
@@ -36,15 +37,13 @@ func coordinatorEachState(ctx context.Context, t *trial) error {
 	if err := t.killLeader(ctx); err != nil {
 		return err
 	}
-	release, err := t.hold(ctx)
+	err = t.whileHeld(ctx, func() error {
+		if _, err := t.uncommitted(ctx); err != nil {
+			return err
+		}
+		return t.killLeader(ctx)
+	})
 	if err != nil {
-		return err
-	}
-	_, err = t.uncommitted(ctx)
-	if err == nil {
-		err = t.killLeader(ctx)
-	}
-	if err = errors.Join(err, release()); err != nil {
 		return err
 	}
 	_, _, err = t.journal.await(ctx, "a moment without an epoch", t.journal.length(), func(h job.Head) bool {
@@ -74,7 +73,7 @@ func crashBeforeManifest(ctx context.Context, t *trial) error {
 			return err
 		}
 		// The others go on with what they have been told.
-		if err := pause(ctx, 300*time.Millisecond); err != nil {
+		if err := process.Pause(ctx, 300*time.Millisecond); err != nil {
 			return err
 		}
 		head, err := t.reg.Head(ctx, t.id)
@@ -132,21 +131,20 @@ func crashDurableToCommit(ctx context.Context, t *trial) error {
 	if err := t.aim(ctx); err != nil {
 		return err
 	}
-	release, err := t.hold(ctx)
+	var h job.Head
+	var victims []*node
+	err := t.whileHeld(ctx, func() (err error) {
+		if h, err = t.uncommitted(ctx); err != nil {
+			return err
+		}
+		leader, err := t.leader(ctx)
+		if err != nil {
+			return err
+		}
+		victims = append(t.of(sinks), leader)
+		return t.kill(ctx, "the leader and every sink", victims...)
+	})
 	if err != nil {
-		return err
-	}
-	h, err := t.uncommitted(ctx)
-	if err != nil {
-		return errors.Join(err, release())
-	}
-	leader, err := t.leader(ctx)
-	if err != nil {
-		return errors.Join(err, release())
-	}
-	victims := append(t.of(sinks), leader)
-	err = t.kill(ctx, "the leader and every sink", victims...)
-	if err = errors.Join(err, release()); err != nil {
 		return err
 	}
 	t.faults[0].Evidence += fmt.Sprintf("; epoch %d was durable, %d committed", h.Durable.Epoch, h.Committed)
@@ -176,33 +174,30 @@ func partialFanOut(ctx context.Context, t *trial) error {
 	if err := t.aim(ctx); err != nil {
 		return err
 	}
-	release, err := t.hold(ctx)
-	if err != nil {
-		return err
-	}
 	var ahead, behind int64
-	err = t.until(ctx, "one sink to be ahead of the other", func(ctx context.Context) error {
-		var err error
-		if behind, err = t.ledgerAt(ctx, t.copy(), copying); err != nil {
+	var n *node
+	err := t.whileHeld(ctx, func() error {
+		err := t.until(ctx, "one sink to be ahead of the other", func(ctx context.Context) (err error) {
+			if behind, err = t.ledgerAt(ctx, t.copy(), copying); err != nil {
+				return err
+			}
+			if ahead, err = t.ledgerAt(ctx, t.log(), logging); err != nil {
+				return err
+			}
+			if ahead <= behind {
+				return fmt.Errorf("both are at epoch %d", ahead)
+			}
+			return nil
+		})
+		if err != nil {
 			return err
 		}
-		if ahead, err = t.ledgerAt(ctx, t.log(), logging); err != nil {
+		if n, err = t.holder(ctx, copyCommitter()); err != nil {
 			return err
 		}
-		if ahead <= behind {
-			return fmt.Errorf("both are at epoch %d", ahead)
-		}
-		return nil
+		return t.kill(ctx, "the committer of the sink that is behind", n)
 	})
 	if err != nil {
-		return errors.Join(err, release())
-	}
-	n, err := t.holder(ctx, copyCommitter())
-	if err != nil {
-		return errors.Join(err, release())
-	}
-	err = t.kill(ctx, "the committer of the sink that is behind", n)
-	if err = errors.Join(err, release()); err != nil {
 		return err
 	}
 	t.faults[0].Evidence += fmt.Sprintf("; sink %s had epoch %d, sink %s epoch %d", logging, ahead, copying, behind)

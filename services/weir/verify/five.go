@@ -197,20 +197,18 @@ func (t *trial) cutCommit(ctx context.Context, before bool) error {
 
 // killInCommit kills the committer while the target works inside its transaction.
 func (t *trial) killInCommit(ctx context.Context) error {
-	release, err := t.hold(ctx)
+	var n *node
+	err := t.whileHeld(ctx, func() error {
+		backend, err := t.heldUp(ctx)
+		if err != nil {
+			return err
+		}
+		if n, err = t.holder(ctx, copyCommitter()); err != nil {
+			return err
+		}
+		return t.kill(ctx, fmt.Sprintf("the committer inside its transaction (session %d)", backend), n)
+	})
 	if err != nil {
-		return err
-	}
-	backend, err := t.heldUp(ctx)
-	if err != nil {
-		return errors.Join(err, release())
-	}
-	n, err := t.holder(ctx, copyCommitter())
-	if err != nil {
-		return errors.Join(err, release())
-	}
-	err = t.kill(ctx, fmt.Sprintf("the committer inside its transaction (session %d)", backend), n)
-	if err = errors.Join(err, release()); err != nil {
 		return err
 	}
 	if err := t.recovered(ctx); err != nil {

@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/services/weir/verify/process"
+	"weir.dev/weir/services/weir/verify/shop"
 )
 
 // aim waits until a few epochs have been committed and then for a part of one, as the seed has it: faults come at any phase.
@@ -30,7 +31,7 @@ func (t *trial) aim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return pause(ctx, time.Duration(t.rng.Int64N(int64(250*time.Millisecond))))
+	return process.Pause(ctx, time.Duration(t.rng.Int64N(int64(250*time.Millisecond))))
 }
 
 // leader is the coordinator that holds the leader's lease.
@@ -84,7 +85,7 @@ func (t *trial) hold(ctx context.Context) (release func() error, err error) {
 		return nil, err
 	}
 	var names []string
-	for _, table := range []string{"customers", "orders", "order_items", "products"} {
+	for _, table := range shop.Tables() {
 		names = append(names, t.copy()+"."+table)
 	}
 	// A commit under way may lock the tables in another order; the server then ends one of the two, and this one asks again.
@@ -100,6 +101,15 @@ func (t *trial) hold(ctx context.Context) (release func() error, err error) {
 		return nil, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 	}
 	return func() error { return conn.Close(context.WithoutCancel(ctx)) }, nil // ends the transaction
+}
+
+// whileHeld does something while the copy's next commit is held.
+func (t *trial) whileHeld(ctx context.Context, do func() error) error {
+	release, err := t.hold(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(), release())
 }
 
 // heldUp waits until a commit of the copy waits inside its transaction, and returns the server's name of the session.

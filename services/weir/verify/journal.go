@@ -9,6 +9,7 @@ import (
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/registry"
+	"weir.dev/weir/services/weir/verify/process"
 )
 
 // sight is a head record and when it was seen.
@@ -37,7 +38,7 @@ func (j *journal) follow(ctx context.Context, reg *registry.Registry, name strin
 			}
 		}
 		w.Close()
-		_ = pause(ctx, 50*time.Millisecond)
+		_ = process.Pause(ctx, 50*time.Millisecond)
 	}
 }
 
@@ -100,16 +101,4 @@ func (j *journal) since(from int) []sight {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return append([]sight(nil), j.seen[min(from, len(j.seen)):]...)
-}
-
-// pause lets the world run on for a while; it is an error when ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }

@@ -36,13 +36,12 @@ type mesh struct {
 
 	bus      *process.Process
 	url      string // of the bus
-	store    string // its folder
 	nodes    []*node
 	database []*relay.Relay // in front of source and target
 }
 
 // startBus runs the NATS server.
-func (m *mesh) startBus(ctx context.Context, maxStore int64) error {
+func (m *mesh) startBus(ctx context.Context) error {
 	port, err := process.FreePort(ctx)
 	if err != nil {
 		return err
@@ -53,16 +52,14 @@ func (m *mesh) startBus(ctx context.Context, maxStore int64) error {
 		return err
 	}
 	monitor := "127.0.0.1:" + strconv.Itoa(health)
-	m.url, m.store = "nats://"+addr, filepath.Join(m.dir, "bus", "store")
-	if err := os.MkdirAll(m.store, 0o700); err != nil {
+	m.url = "nats://" + addr
+	store := filepath.Join(m.dir, "bus", "store")
+	if err := os.MkdirAll(store, 0o700); err != nil {
 		return err
 	}
-	args := []string{"verify-bus", "--listen", addr, "--http", monitor, "--store", m.store}
-	if maxStore > 0 {
-		args = append(args, "--max-store", strconv.FormatInt(maxStore, 10))
-	}
 	m.bus = process.New(process.Config{
-		Name: "bus", Path: m.program, Args: args, Dir: filepath.Join(m.dir, "bus"),
+		Name: "bus", Path: m.program, Dir: filepath.Join(m.dir, "bus"),
+		Args:  []string{"verify-bus", "--listen", addr, "--http", monitor, "--store", store},
 		Ready: process.HTTPReady("http://" + monitor + "/healthz"),
 	})
 	return m.bus.Start(ctx)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir.dev/weir/pkg/job"
+	"weir.dev/weir/services/weir/verify/process"
 )
 
 func outages() []class {
@@ -56,7 +57,7 @@ func busKilled(ctx context.Context, t *trial) error {
 	if err := t.kill(ctx, "the NATS server", server); err != nil {
 		return err
 	}
-	if err := pause(ctx, time.Duration(t.rng.Int64N(int64(2*time.Second)))); err != nil {
+	if err := process.Pause(ctx, time.Duration(t.rng.Int64N(int64(2*time.Second)))); err != nil {
 		return err
 	}
 	if err := t.bus.Start(ctx); err != nil {
@@ -102,7 +103,7 @@ func targetUnreachable(ctx context.Context, t *trial) error {
 	err := t.strike(fmt.Sprintf("the target's connections break, and new ones do, for %s", t.cfg.Outage), func() (string, error) {
 		before := t.applied.Load()
 		t.target.Refuse()
-		if err := pause(ctx, t.cfg.Outage); err != nil {
+		if err := process.Pause(ctx, t.cfg.Outage); err != nil {
 			return "", err
 		}
 		h := t.journal.now().head
@@ -126,7 +127,7 @@ func slowSink(ctx context.Context, t *trial) error {
 	from := t.journal.length()
 	err := t.strike("the line to the target is slow", func() (string, error) {
 		t.target.Delay(300 * time.Millisecond)
-		if err := pause(ctx, 10*time.Second); err != nil {
+		if err := process.Pause(ctx, 10*time.Second); err != nil {
 			return "", err
 		}
 		s, _, err := t.journal.await(ctx, "sinks to be behind", from, func(h job.Head) bool {

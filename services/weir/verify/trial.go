@@ -20,6 +20,7 @@ import (
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/weir/internal/control"
 	"weir.dev/weir/services/weir/verify/audit"
+	"weir.dev/weir/services/weir/verify/process"
 	"weir.dev/weir/services/weir/verify/relay"
 	"weir.dev/weir/services/weir/verify/shop"
 )
@@ -69,8 +70,6 @@ type trial struct {
 	readers []*audit.Reader
 	applied atomic.Int64
 	shut    func() error // closes the shop; may be repeated
-	// unsure: from now on nobody knows which epochs are durable, because the bus has forgotten some.
-	unsure atomic.Bool
 
 	first  time.Time // the first fault
 	faults []Fault
@@ -183,10 +182,10 @@ func (t *trial) startMesh(ctx, setting context.Context) error {
 		source, target = t.source.URL(source), t.target.URL(target)
 	}
 	t.env = []string{"VERIFY_SOURCE=" + source, "VERIFY_TARGET=" + target}
-	if err := t.startBus(setting, 0); err != nil {
+	if err := t.startBus(setting); err != nil {
 		return err
 	}
-	for _, role := range t.class.nodes() {
+	for _, role := range roles {
 		if err := t.add(setting, role); err != nil {
 			return err
 		}
@@ -249,15 +248,12 @@ func (t *trial) open(ctx context.Context) error {
 	return nil
 }
 
-// durable is the newest durable epoch; false while the bus does not answer, or does not know.
+// durable is the newest durable epoch; false while the bus does not answer.
 func (t *trial) durable(ctx context.Context) (newest uint64, known bool) {
-	if t.unsure.Load() {
-		return 0, false
-	}
 	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	v, err := t.reg.Head(ctx, t.id)
-	if err != nil || v.Head == nil || v.Head.Durable == nil || t.unsure.Load() {
+	if err != nil || v.Head == nil || v.Head.Durable == nil {
 		return 0, false
 	}
 	return uint64(v.Head.Durable.Epoch), true
@@ -288,15 +284,7 @@ func (t *trial) until(ctx context.Context, what string, ask func(context.Context
 func eventually(ctx context.Context, do func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, recoverTime)
 	defer cancel()
-	for {
-		err := do()
-		if err == nil {
-			return nil
-		}
-		if pause(ctx, 20*time.Millisecond) != nil {
-			return err
-		}
-	}
+	return process.Await(ctx, nil, func(context.Context) error { return do() })
 }
 
 // close ends what play began.

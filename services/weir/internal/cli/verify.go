@@ -180,7 +180,6 @@ func verifyBusCommand(s *settings) *cobra.Command {
 	f.StringVar(&cfg.Listen, "listen", "127.0.0.1:4222", "`address` for clients")
 	f.StringVar(&cfg.Monitor, "http", "", "`address` of the server's own monitoring")
 	f.StringVar(&cfg.StoreDir, "store", "", "`folder` of its streams")
-	f.Int64Var(&cfg.MaxStore, "max-store", 0, "limit of its files in `bytes`")
 	_ = c.MarkFlagRequired("store") // the only error is a flag that is not there
 	return c
 }

@@ -35,9 +35,7 @@ type Config struct {
 	Listen string
 	// Monitor is host:port of the server's own monitoring; empty is none.
 	Monitor string
-	// MaxStore limits JetStream's files, in bytes; zero is what the disk has.
-	MaxStore int64
-	Logger   *slog.Logger
+	Logger  *slog.Logger
 }
 
 // Server is a running NATS server.
@@ -55,8 +53,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		MaxPayload: MaxPayload,
 		NoSigs:     true,
 
-		JetStreamMaxStore: cfg.MaxStore,
-		DontListen:        cfg.Listen == "",
+		DontListen: cfg.Listen == "",
 	}
 	if cfg.Listen != "" {
 		if err := listenOn(ctx, opts, cfg.Listen); err != nil {

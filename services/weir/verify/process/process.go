@@ -145,6 +145,18 @@ func Await(ctx context.Context, ended <-chan struct{}, ready func(context.Contex
 	}
 }
 
+// Pause lets the world run on for a while; it is an error when ctx ends first.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
 // HTTPReady is a Ready function: a GET of the URL answers 200.
 func HTTPReady(url string) func(context.Context) error {
 	return func(ctx context.Context) error {
