@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -46,6 +47,16 @@ func (b Bytes) String() string {
 		}
 	}
 	return strconv.FormatInt(int64(b), 10) + "B"
+}
+
+// Rough is the size for people, to a tenth of its unit: 1.5 GiB.
+func (b Bytes) Rough() string {
+	for _, u := range units[1:4] {
+		if int64(b) >= u.size {
+			return fmt.Sprintf("%.1f %s", float64(b)/float64(u.size), u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", int64(b))
 }
 
 // MarshalText writes [Bytes.String].

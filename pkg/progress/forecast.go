@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/report"
 )
 
@@ -112,10 +113,10 @@ func (o *Observation) runningOut(st *Status) []Finding {
 func (r *Reader) keeps(in time.Duration) string {
 	text := "keeps log"
 	if n, ok := r.RetainedBytes.Get(); ok {
-		text = "keeps " + Size(n) + " of log"
+		text = "keeps " + config.Bytes(n).Rough() + " of log"
 	}
 	if r.Retention.Bytes > 0 {
-		text += ", at most " + Size(r.Retention.Bytes)
+		text += ", at most " + config.Bytes(r.Retention.Bytes).Rough()
 	} else {
 		text += fmt.Sprintf(" for %s", r.Retention.Age)
 	}
@@ -155,16 +156,4 @@ func (f Forecast) Text() string {
 		return "lost in ~" + roughly(in)
 	}
 	return "forecast unavailable"
-}
-
-// Size is a number of bytes for people.
-func Size(n int64) string {
-	const kib, mib, gib = 1 << 10, 1 << 20, 1 << 30
-	switch {
-	case n < mib:
-		return fmt.Sprintf("%d KiB", n/kib)
-	case n < gib:
-		return fmt.Sprintf("%.1f MiB", float64(n)/mib)
-	}
-	return fmt.Sprintf("%.1f GiB", float64(n)/gib)
 }

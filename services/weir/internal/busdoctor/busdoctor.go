@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir.dev/weir/pkg/bus"
+	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/job"
@@ -152,9 +153,9 @@ func (e *examination) payload() {
 			Remedy: &preflight.Remedy{Advice: fmt.Sprintf("Set max_payload: %d in the server's configuration and reload it.", wantedPayload)},
 		})
 	case has < wantedPayload:
-		e.ok("max_payload", "max_payload is %s: enough; %s move bigger batches", bytesText(uint64(has)), bytesText(wantedPayload))
+		e.ok("max_payload", "max_payload is %s: enough; %s move bigger batches", config.Bytes(has).Rough(), config.Bytes(wantedPayload).Rough())
 	default:
-		e.ok("max_payload", "max_payload is %s", bytesText(uint64(has)))
+		e.ok("max_payload", "max_payload is %s", config.Bytes(has).Rough())
 	}
 }
 
@@ -203,7 +204,7 @@ func (e *examination) leftovers() {
 		if why := leftover(heads, name, attempt); why != "" {
 			e.add(preflight.Finding{
 				Check: "leftover_stream", Subject: s.Name, Status: preflight.Warning,
-				Found:  fmt.Sprintf("%s; it holds %d messages, %s", why, s.Messages, bytesText(s.Bytes)),
+				Found:  fmt.Sprintf("%s; it holds %d messages, %s", why, s.Messages, config.Bytes(s.Bytes).Rough()),
 				Why:    "nobody reads it, and it takes room",
 				Remedy: &preflight.Remedy{Commands: []string{"nats stream rm " + s.Name + " -f"}, Advice: "Only when no other mesh uses this account."},
 			})

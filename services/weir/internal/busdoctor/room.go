@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"weir.dev/weir/pkg/bus"
+	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/preflight"
 )
@@ -42,11 +43,11 @@ func (e *examination) room() {
 
 func (e *examination) quota(check, where string, used uint64, limit int64) {
 	if limit <= 0 {
-		e.ok(check, "%s used in %s; the account has no limit, that of the server cannot be seen", bytesText(used), where)
+		e.ok(check, "%s used in %s; the account has no limit, that of the server cannot be seen", config.Bytes(used).Rough(), where)
 		return
 	}
 	share := float64(used) / float64(limit)
-	found := fmt.Sprintf("%s of %s used in %s, %.0f %%", bytesText(used), bytesText(uint64(limit)), where, 100*share)
+	found := fmt.Sprintf("%s of %s used in %s, %.0f %%", config.Bytes(used).Rough(), config.Bytes(limit).Rough(), where, 100*share)
 	if share < nearlyFull {
 		e.ok(check, "%s", found)
 		return
@@ -74,7 +75,7 @@ func (e *examination) letters() {
 		}
 		e.add(preflight.Finding{
 			Check: "letters_room", Subject: s.Name, Status: preflight.Warning,
-			Found: fmt.Sprintf("%s of %s are used by dead letters of job %s", bytesText(s.Bytes), bytesText(uint64(s.MaxBytes)), name),
+			Found: fmt.Sprintf("%s of %s are used by dead letters of job %s", config.Bytes(s.Bytes).Rough(), config.Bytes(s.MaxBytes).Rough(), name),
 			Why:   "when it is full the job waits rather than lose a letter",
 			Remedy: &preflight.Remedy{
 				Commands: []string{fmt.Sprintf("nats stream edit %s --max-bytes=%d -f", s.Name, 2*s.MaxBytes)},
@@ -82,19 +83,6 @@ func (e *examination) letters() {
 			},
 		})
 	}
-}
-
-// bytesText is a size for people.
-func bytesText(n uint64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", n)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

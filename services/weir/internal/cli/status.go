@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/progress"
@@ -263,10 +264,10 @@ func keptText(r *progress.Reader) string {
 	if !ok {
 		return exact(r.RetainedBytes)
 	}
-	text := "~" + progress.Size(n)
+	text := "~" + config.Bytes(n).Rough()
 	if k := r.Retention; k != nil {
 		if k.Bytes > 0 {
-			text += " of " + progress.Size(k.Bytes)
+			text += " of " + config.Bytes(k.Bytes).Rough()
 		}
 		text += ", " + r.Forecast.Text()
 	}
