@@ -52,9 +52,9 @@ func TestTablesOfARunningJob(t *testing.T) {
 	s.run(t, tablesSpec(`"goods.by_integer"`))
 	s.CaughtUp(t, name)
 
+	before := s.Status(t, name).Fence
 	answers := make(chan application, 1)
 	go func() { answers <- s.apply(t, tablesSpec(`"goods.by_integer", "goods.by_uuid"`)) }()
-	before := s.Status(t, name).Fence
 	harness.Await(t, 30*time.Second, "the copy to begin", func(context.Context) error {
 		if s.Status(t, name).Fence == before {
 			return errors.New("no new attempt")
