@@ -58,6 +58,18 @@ func TestAdopt(t *testing.T) {
 // goesOn waits until the job has stopped with one of the codes, changes something meanwhile, and adopts it.
 func (s *scene) goesOn(t *testing.T, codes ...string) {
 	t.Helper()
+	s.stopped(t, codes...)
+	s.exec(t, "UPDATE t SET n = n + 1 WHERE id BETWEEN 11 AND 30; INSERT INTO t SELECT max(id) + 1 FROM t")
+	s.Must(t, "job", "adopt", name)
+	s.CaughtUp(t, name)
+	s.wantSame(t)
+	s.wantChanges(t)
+	s.Verify(t, name)
+}
+
+// stopped waits until the job has stopped with one of the codes, whose remedy is to adopt it.
+func (s *scene) stopped(t *testing.T, codes ...string) {
+	t.Helper()
 	harness.Await(t, 60*time.Second, "the job to stop", func(context.Context) error {
 		a := s.Ask(t, "status", name, "--json")
 		var st struct {
@@ -73,17 +85,11 @@ func (s *scene) goesOn(t *testing.T, codes ...string) {
 		if st.Phase != "FAILED" {
 			return fmt.Errorf("the job is %s: %s", st.Phase, st.Reason.Code)
 		}
-		if !slices.Contains(codes, st.Reason.Code) || !strings.Contains(st.Reason.Remedy, "`weir job adopt "+name+"`") {
+		if !slices.Contains(codes, st.Reason.Code) || !strings.Contains(st.Reason.Remedy, "`weir job adopt "+name) {
 			t.Fatalf("stopped by %+v, want one of %q", st.Reason, codes)
 		}
 		return nil
 	})
-	s.exec(t, "UPDATE t SET n = n + 1 WHERE id BETWEEN 11 AND 30; INSERT INTO t SELECT max(id) + 1 FROM t")
-	s.Must(t, "job", "adopt", name)
-	s.CaughtUp(t, name)
-	s.wantSame(t)
-	s.wantChanges(t)
-	s.Verify(t, name)
 }
 
 // allDown kills every process, does something to the bus's files, and starts them again.
@@ -102,4 +108,26 @@ func (s *scene) allDown(t *testing.T, do func()) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A slot of the user's own that has been moved past rows that no target has: nobody goes on from it unless the user answers for it.
+func TestAdoptWithASlotThatWasMoved(t *testing.T) {
+	text := strings.Replace(fmt.Sprintf(copySpec, 1, 1), "heartbeat: 1s", "slot: mine, heartbeat: 1s", 1)
+	s := begin(t, text, "SELECT pg_create_logical_replication_slot('mine', 'pgoutput')")
+	s.CaughtUp(t, name)
+	s.exec(t, "UPDATE t SET n = n + 1 WHERE id <= 20") // the targets' first rows of the log
+	s.CaughtUp(t, name)
+	s.allDown(t, func() {
+		if err := os.RemoveAll(s.Store()); err != nil {
+			t.Fatal(err)
+		}
+		s.exec(t, "INSERT INTO t SELECT i FROM generate_series(100000, 100500) i")
+		s.exec(t, "SELECT pg_replication_slot_advance('mine', pg_current_wal_lsn())")
+	})
+	s.Must(t, "job", "submit", s.File(t, "again.yaml", text))
+	s.stopped(t, "WEIR-JOB-003")
+	s.Ask(t, "job", "adopt", name) // it may return before the source has looked
+	s.stopped(t, "WEIR-PG-031")
+	s.Must(t, "job", "adopt", name, "--trust-slot")
+	s.CaughtUp(t, name)
 }

@@ -32,8 +32,8 @@ type scene struct {
 	pg *harness.Postgres
 }
 
-// begin makes source and target, fills table t, and starts the job.
-func begin(t *testing.T, spec string) *scene {
+// begin makes source and target, fills table t, does what else has to be at the source, and starts the job.
+func begin(t *testing.T, spec string, before ...string) *scene {
 	t.Helper()
 	s := &scene{pg: harness.StartPostgres(t, harness.PostgresConfig{})}
 	for _, db := range []string{"source", "target"} {
@@ -43,6 +43,9 @@ func begin(t *testing.T, spec string) *scene {
 	}
 	s.exec(t, "CREATE TABLE t (id bigint PRIMARY KEY, n bigint NOT NULL DEFAULT 0)")
 	s.exec(t, "INSERT INTO t SELECT i FROM generate_series(1, 1000) i")
+	for _, sql := range before {
+		s.exec(t, sql)
+	}
 	s.Mesh = mesh.Start(t, mesh.Config{
 		Roles: []mesh.Role{mesh.Coordinator, mesh.CDCPostgres, mesh.Sink},
 		Env:   []string{"SOURCE_URL=" + s.pg.URL("source"), "TARGET_URL=" + s.pg.URL("target")},

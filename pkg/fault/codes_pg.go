@@ -32,6 +32,7 @@ const (
 	PGAhead              Code = "WEIR-PG-028" // the saved position lies behind the end of the server's log
 	PGTableDiffers       Code = "WEIR-PG-029" // rows of a table changed in a way that the log does not show
 	PGSavepoint          Code = "WEIR-PG-030" // the log cannot be kept for a savepoint
+	PGSlotMoved          Code = "WEIR-PG-031" // the user's own slot is past what the targets have
 )
 
 func pgCodes() []Entry {
@@ -185,6 +186,11 @@ func pgCodes() []Entry {
 			Code: PGSavepoint, Name: "PG_SAVEPOINT", Class: Permanent, Exit: ExitRequest,
 			Title:  "the log cannot be kept for a savepoint",
 			Remedy: "Leave slot: out of the source, so that Weir makes it. A suspended job keeps its place without a savepoint: `weir job suspend`.",
+		},
+		{
+			Code: PGSlotMoved, Name: "PG_SLOT_MOVED", Class: Permanent, Exit: ExitVerify,
+			Title:  "the slot that the spec names is past what the targets have",
+			Remedy: "Weir moves a slot past epochs without rows, another program past rows that would be lost. When nothing but Weir can have moved <slot>: `weir job adopt <job> --trust-slot`. Otherwise have every table copied anew: make the slot again, then `weir job resnapshot <job>`",
 		},
 	}
 }

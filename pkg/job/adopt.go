@@ -22,6 +22,8 @@ type AdoptOrder struct {
 	Rows map[string]epoch.Ref `json:"rows"`
 	// Positions are those of the ledgers, by reader.
 	Positions map[plan.SubtaskID]position.Position `json:"positions"`
+	// Trust says that whoever asks answers for slots that the spec names: nobody but the job has moved them.
+	Trust bool `json:"trust,omitempty"`
 	// Over is the durable epoch that whoever asks has seen; zero when there was none.
 	Over epoch.Ref `json:"over,omitzero"`
 }

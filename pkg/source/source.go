@@ -82,6 +82,8 @@ type Again struct {
 type Adopted struct {
 	// Positions are where the readers were, by index; none for those that had none.
 	Positions map[int]position.Position
+	// Trust says that nobody but the job has moved what the spec names of the user's own upstream, a slot for one.
+	Trust bool
 	// Left is another life of the job whose slots and the like are not needed any more; empty for none.
 	Left string
 }

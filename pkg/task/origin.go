@@ -84,7 +84,7 @@ func (o *origin) config(ctx context.Context) (source.Config, error) {
 		return cfg, nil
 	}
 	if a := s.cfg.Adopted; a != nil && s.vertex.Role == plan.Enumerator {
-		cfg.Adopted = &source.Adopted{Left: a.Left, Positions: make(map[int]position.Position)}
+		cfg.Adopted = &source.Adopted{Left: a.Left, Trust: a.Trust, Positions: make(map[int]position.Position)}
 		for id, at := range a.Positions {
 			if id.Vertex == readers.ID {
 				cfg.Adopted.Positions[id.Index] = at

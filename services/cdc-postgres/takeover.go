@@ -46,8 +46,12 @@ func (s *setup) takeOver(ctx context.Context) error {
 		return err
 	}
 	if ok && slot.Confirmed > at.End {
-		// Only what every sink has committed is confirmed, and an epoch without rows leaves no mark in a ledger: there is
-		// nothing for a sink in between.
+		if s.source.Slot != "" && !s.cfg.Adopted.Trust {
+			return fault.New(fault.PGSlotMoved, s.target.Where(), fmt.Sprintf("slot %q has confirmed %s, the targets are at %s", slot.Name, slot.Confirmed, at.End),
+				"slot", slot.Name, "job", s.cfg.Job)
+		}
+		// Weir confirms only what every sink has committed, and an epoch without rows leaves no mark in a ledger: as nobody
+		// else moves the slot there is nothing for a sink in between.
 		at.End, s.state.Start = slot.Confirmed, slot.Confirmed
 	}
 	if _, err := checkSlot(ctx, s.conn, s.target, s.state.Slot, at); err != nil {

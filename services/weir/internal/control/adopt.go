@@ -33,7 +33,7 @@ type LedgerOf func(ctx context.Context, jobName string, s spec.Sink) (LedgerAt, 
 
 // Adopt has a job at rest go on from what the ledgers of its sinks say, because they know more than the bus. It reads them first,
 // and refuses when they do not agree, or when a source cannot go on from a position alone. It returns when the job runs.
-func (c *Client) Adopt(ctx context.Context, name string, ledger LedgerOf) (Asked, error) {
+func (c *Client) Adopt(ctx context.Context, name string, trust bool, ledger LedgerOf) (Asked, error) {
 	if err := c.allowed(ctx, name, "adopt", job.Suspended, job.Failed); err != nil {
 		return Asked{}, err
 	}
@@ -47,7 +47,7 @@ func (c *Client) Adopt(ctx context.Context, name string, ledger LedgerOf) (Asked
 			return Asked{}, fmt.Errorf("read the ledger of sink %s: %w", s.Name, err)
 		}
 	}
-	o, err := adoption(h, j, at)
+	o, err := adoption(h, j, at, trust)
 	if err != nil {
 		return Asked{}, err
 	}
@@ -71,7 +71,7 @@ func (c *Client) Adopt(ctx context.Context, name string, ledger LedgerOf) (Asked
 }
 
 // adoption is the pure part of Adopt: what to ask for, or why not.
-func adoption(h *job.Head, j *spec.Job, at map[string]LedgerAt) (job.AdoptOrder, error) {
+func adoption(h *job.Head, j *spec.Job, at map[string]LedgerAt, trust bool) (job.AdoptOrder, error) {
 	refuse := func(where, format string, args ...any) (job.AdoptOrder, error) {
 		return job.AdoptOrder{}, fault.New(fault.CLIAdopt, where, fmt.Sprintf(format, args...), "job", h.Job)
 	}
@@ -80,7 +80,7 @@ func adoption(h *job.Head, j *spec.Job, at map[string]LedgerAt) (job.AdoptOrder,
 			return refuse("sources."+s.Name, "a %s source cannot go on from a position alone", s.Type)
 		}
 	}
-	o := job.AdoptOrder{Rows: make(map[string]epoch.Ref), Positions: make(map[plan.SubtaskID]position.Position)}
+	o := job.AdoptOrder{Trust: trust, Rows: make(map[string]epoch.Ref), Positions: make(map[plan.SubtaskID]position.Position)}
 	if h.Durable != nil {
 		o.Over = h.Durable.Ref
 	}
@@ -106,7 +106,9 @@ func adoption(h *job.Head, j *spec.Job, at map[string]LedgerAt) (job.AdoptOrder,
 	if first == "" {
 		return refuse(h.Job, "no sink keeps a ledger")
 	}
-	if h.Durable != nil && o.Life == h.Life && at[first].Ref.Epoch <= h.Durable.Epoch {
+	// An adoption that was refused at the source has left an epoch of its own: it is still to be carried out.
+	again := trust && h.Adopted != nil && h.Durable != nil && h.Adopted.As == h.Durable.Ref
+	if h.Durable != nil && o.Life == h.Life && at[first].Ref.Epoch <= h.Durable.Epoch && !again {
 		return refuse("sinks."+first, "its ledger is at epoch %s and epoch %s is durable: the bus knows what the ledger knows", at[first].Ref.Epoch, h.Durable.Epoch)
 	}
 	for text, p := range at[first].Positions {

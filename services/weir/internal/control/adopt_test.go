@@ -31,13 +31,17 @@ sinks:
 	}
 	row := func(e epoch.ID) epoch.Ref { return epoch.Ref{Epoch: e, Digest: "d"} }
 	for _, tt := range []struct {
-		name string
-		head func(h *job.Head)
-		at   func(at map[string]LedgerAt)
-		why  string
+		name  string
+		trust bool
+		head  func(h *job.Head)
+		at    func(at map[string]LedgerAt)
+		why   string
 	}{
 		{name: "ahead"},
 		{name: "another life", head: func(h *job.Head) { h.Life, h.Durable = "l2", nil }},
+		{name: "refused at the source", trust: true, head: func(h *job.Head) { h.Durable.Ref, h.Adopted = row(10), &job.Adopted{As: row(10)} }},
+		{name: "refused, not trusted", head: func(h *job.Head) { h.Durable.Ref, h.Adopted = row(10), &job.Adopted{As: row(10)} }, why: "the bus knows"},
+		{name: "gone on since", trust: true, head: func(h *job.Head) { h.Durable.Ref, h.Adopted = row(11), &job.Adopted{As: row(10)} }, why: "the bus knows"},
 		{name: "not ahead", head: func(h *job.Head) { h.Durable.Ref = row(9) }, why: "the bus knows"},
 		{name: "other rows", at: func(at map[string]LedgerAt) { at["log"] = LedgerAt{"l1", 7, row(8), lsn("0/10"), false} }, why: "not the same rows"},
 		{name: "other lives", at: func(at map[string]LedgerAt) { at["log"] = LedgerAt{"l3", 7, row(9), lsn("0/20"), false} }, why: "life l3"},
@@ -60,7 +64,7 @@ sinks:
 			if tt.at != nil {
 				tt.at(at)
 			}
-			o, err := adoption(h, j, at)
+			o, err := adoption(h, j, at, tt.trust)
 			if tt.why != "" {
 				if fault.CodeOf(err) != fault.CLIAdopt || !strings.Contains(err.Error(), tt.why) {
 					t.Errorf("got %v, want one with %q", err, tt.why)
@@ -71,7 +75,7 @@ sinks:
 				t.Fatal(err)
 			}
 			if o.Life != "l1" || o.Fence != 7 || o.Rows["copy"] != row(9) || len(o.Rows) != 3 || !o.Rows["hole"].IsZero() ||
-				o.Positions[plan.SubtaskID{Vertex: "db"}].Fields["lsn"] != "0/20" || (h.Durable != nil) != (o.Over == row(7)) {
+				o.Positions[plan.SubtaskID{Vertex: "db"}].Fields["lsn"] != "0/20" || o.Trust != tt.trust || (h.Durable != nil && o.Over != h.Durable.Ref) {
 				t.Errorf("got %+v", o)
 			}
 		})
