@@ -24,7 +24,7 @@ const idleJobs = 100
 const slots = 1024
 
 // rest is how long the jobs are left alone before they are measured: by then their epochs have become as rare as they get.
-const rest = 80 * time.Second
+const rest = 330 * time.Second
 
 const idleSpec = `apiVersion: weir/v1
 job: %s

@@ -34,7 +34,7 @@ const unheard = 10 * time.Millisecond
 
 // calmBeats is how much rarer the heartbeats are of a pull that follows one without a message. A loss is found that much later
 // then, and nobody waits for it: what is sent on such a channel finds it at once, and so do the receivers that are at work.
-const calmBeats = 5
+const calmBeats = 10
 
 // receiveBatch bounds the number of messages of one pull.
 const receiveBatch = 1024

@@ -224,13 +224,15 @@ func TestEpochsInWhichNothingMovesGrowRare(t *testing.T) {
 		input epoch.ID
 		due   time.Duration
 	}{
-		{at(2, "7"), 0, 30 * time.Second},
-		{at(3, "7"), 0, 50 * time.Second},
-		{at(4, "7"), 0, 60 * time.Second},
-		{at(5, "7"), 0, 60 * time.Second},
-		{at(6, "8"), 0, 10 * time.Second},
-		{at(7, "8"), 0, 30 * time.Second},
-		{at(8, "8"), 8, time.Second},
+		{at(2, "7"), 0, 20 * time.Second},
+		{at(3, "7"), 0, 40 * time.Second},
+		{at(4, "7"), 0, 80 * time.Second},
+		{at(5, "7"), 0, 160 * time.Second},
+		{at(6, "7"), 0, 300 * time.Second},
+		{at(7, "7"), 0, 300 * time.Second},
+		{at(8, "8"), 0, 10 * time.Second},
+		{at(9, "8"), 0, 20 * time.Second},
+		{at(10, "8"), 10, time.Second},
 	} {
 		a := &w.leader.Attempt
 		a.Input = x.input

@@ -241,7 +241,7 @@ func (s *State) due(h *Head, m Moment) (kind epoch.Kind, at time.Time, ok bool) 
 	case a.Input >= h.NextEpoch, h.Skipped > 0:
 		return epoch.Periodic, a.Triggered.Add(set.Interval), true
 	}
-	return epoch.Periodic, a.Triggered.Add(set.IdleInterval * time.Duration(min(1+2*a.Calm, calmest))), true
+	return epoch.Periodic, a.Triggered.Add(set.IdleInterval * time.Duration(min(1<<min(a.Calm, calmest), calmest))), true
 }
 
 // calms notes whether anything has moved in the epoch that has just become durable: input, or the position of a reader. Such an

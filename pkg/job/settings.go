@@ -24,7 +24,7 @@ const (
 	// collectEvery is the least time between two collections of garbage.
 	collectEvery = 10 * time.Second
 	// calmest is how many idle intervals may lie between two epochs in which nothing moves.
-	calmest = 6
+	calmest = 30
 	// staleHeads is for how long reads older than a known revision are taken for lateness of a replica.
 	staleHeads = 12 * time.Second
 	// releaseRetry is the pause before another process is asked to drop external resources.

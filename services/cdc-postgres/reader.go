@@ -52,9 +52,10 @@ type reader struct {
 	tables   map[uint32]*table      // by OID, as described on this connection
 	retired  []*table               // bound before their table was described anew; their rows go first
 	seq      uint64
-	input    bool // since the last cut
-	told     bool // that there is input: epochs come for it, also amid a transaction that has no end yet
-	stopped  bool // the end of a drain is passed
+	input    bool         // since the last cut
+	cut      position.LSN // of the last cut: from there on the server keeps its log
+	told     bool         // that there is input: epochs come for it, also amid a transaction that has no end yet
+	stopped  bool         // the end of a drain is passed
 
 	session   int // of the link; items of earlier ones are not looked at
 	present   pgrepl.Chunk
@@ -66,6 +67,9 @@ type reader struct {
 	masked    []pgoutput.Cell
 	key       keyBuffer
 }
+
+// longest is how much log of others an epoch without rows may wait for, which the server has to keep until then: two segments.
+const longest = 32 << 20
 
 // ahead is how many chunks are at a reader: one being emitted or waiting to be, one being read.
 const ahead = 2
@@ -208,13 +212,14 @@ func (r *reader) ended(ctx context.Context, out source.Output, err error) (sourc
 	if err := r.tell(ctx, out); err != nil {
 		return source.Status{}, err
 	}
-	r.told = r.input
-	s := source.Status{Input: r.input, Drained: r.over && !r.share.Following()}
+	s := source.Status{Drained: r.over && !r.share.Following()}
 	if r.tracker != nil {
 		at := r.tracker.Position()
 		r.progress.consume(at)
+		r.input = r.input || r.cut != 0 && at.End > r.cut+longest
 		s.Drained = r.link.drained(at) || (r.only && r.filter == nil)
 	}
+	r.told, s.Input = r.input, r.input
 	return s, nil
 }
 
@@ -347,6 +352,7 @@ func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 		return source.Cut{State: r.share.State(nil), Objects: objects}, nil
 	}
 	at := r.tracker.Position()
+	r.cut = at.End
 	log, err := json.Marshal(readerState{Version: stateVersion, Position: at, Schemas: r.schemas})
 	if err != nil {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: %w", e, err)

@@ -211,6 +211,28 @@ func TestNothingNewIsNotInput(t *testing.T) {
 	out.want(t)
 }
 
+// Log without rows asks for an epoch once the server keeps too much of it.
+func TestMuchLogIsInput(t *testing.T) {
+	t.Parallel()
+	r := newTestReader(t, core.Position{End: 50}, source.Config{})
+	snapshot(t, r)
+	var out kept
+	for _, x := range []struct {
+		at   position.LSN
+		want bool
+	}{{50 + longest, false}, {50 + longest + 1, true}, {50 + longest + 2, true}} {
+		push(t, r, (&wire{}).keepalive(x.at))
+		if s := poll(t, r, &out, nil); s.Input != x.want {
+			t.Errorf("input is %t at %d", s.Input, x.at)
+		}
+	}
+	snapshot(t, r)
+	push(t, r, (&wire{}).keepalive(50+2*longest))
+	if s := poll(t, r, &out, nil); s.Input {
+		t.Error("input behind the cut")
+	}
+}
+
 // A changed table is a new schema version behind the rows of the old one; a repeated description is nothing new.
 func TestSchemaVersionsKeepTheOrder(t *testing.T) {
 	t.Parallel()

@@ -23,8 +23,8 @@ type streamWatch struct {
 	calm   int
 }
 
-// mostCalm bounds how much rarer the stream of a job is looked at that has nothing to do: 8 times.
-const mostCalm = 3
+// mostCalm bounds how much rarer the stream of a job is looked at that has nothing to do: 32 times.
+const mostCalm = 5
 
 // due reports whether it is time for another look. A stream that moves is looked at each time. One that rests is looked at
 // ever less: until rows come again its loss costs nothing, and then their writer meets it at once.

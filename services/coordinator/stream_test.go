@@ -33,11 +33,11 @@ func TestStreamsThatRestAreLookedAtLess(t *testing.T) {
 	if n := looks(10*every, func() { state.LastSeq++ }); n != 10 {
 		t.Errorf("%d looks at a stream that moves, in 10 ticks", n)
 	}
-	if n := looks(80*every, nil); n < 10 || n > 14 {
-		t.Errorf("%d looks at a stream that rests, in 80 ticks", n)
+	if n := looks(160*every, nil); n < 7 || n > 11 {
+		t.Errorf("%d looks at a stream that rests, in 160 ticks", n)
 	}
 	state.LastSeq++
-	looks(8*every, nil) // one of them has seen it move
+	looks(32*every, nil) // one of them has seen it move
 	if n := looks(2*every, nil); n == 0 {
 		t.Error("a stream that has moved is not looked at again")
 	}
