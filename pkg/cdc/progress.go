@@ -100,3 +100,23 @@ func (a *Assigner) Active(limit int) (active []ActiveChunk, cut bool) {
 	}
 	return active, false
 }
+
+// ReadChunk is a chunk that is read, with its own mark.
+type ReadChunk struct {
+	ActiveChunk
+	Mark []byte
+}
+
+// Newest returns the chunks of the present copies that were finished last, by id, at most limit of them: of those whose marks are
+// still needed and are in no segment.
+func (a *Assigner) Newest(limit int) []ReadChunk {
+	var all []ReadChunk
+	for i := len(a.tail) - 1; i >= 0 && len(all) < limit; i-- {
+		f := &a.tail[i]
+		if t := a.table(f.Table); t != nil && f.Number >= t.first {
+			all = append(all, ReadChunk{ActiveChunk{ID: f.ChunkID.String(), Table: t.Name}, f.Mark})
+		}
+	}
+	slices.SortFunc(all, func(a, b ReadChunk) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}

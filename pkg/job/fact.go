@@ -31,6 +31,8 @@ type CommittedFact struct {
 	Fence   fence.Token    `json:"fence"`
 	Subtask plan.SubtaskID `json:"subtask"`
 	Epoch   epoch.ID       `json:"epoch"`
+	// Took is from when the committer heard that Epoch is durable until it was applied, by the committer's clock; for people.
+	Took time.Duration `json:"took,omitempty"`
 	// Waiting is set when the commit, or the claim of the ledger before READY, is being retried: the fault and since
 	// when. Epoch is then what has been applied so far.
 	Waiting *Trouble `json:"waiting,omitempty"`

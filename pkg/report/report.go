@@ -125,7 +125,10 @@ type Reader struct {
 	RetainedBytes Value[int64] `json:"retainedBytes"`
 	// Retention is by what the source bounds that log and how it grows; absent while that is not known.
 	Retention *Retention `json:"retention,omitempty"`
-	Tables    []Table    `json:"tables,omitempty"`
+	// Beat is the newest heartbeat that came back from the sinks; UnderWay the one that is on its way to them, absent when none is.
+	Beat     Value[Beat] `json:"beat,omitzero"`
+	UnderWay *Way        `json:"underWay,omitempty"`
+	Tables   []Table     `json:"tables,omitempty"`
 }
 
 // Table is the progress of one table within a reader or enumerator.
@@ -178,17 +181,24 @@ type Enumerator struct {
 	// Active are splits at readers, by id, at most [MaxActive]; ActiveTruncated says that there are more.
 	Active          []Split `json:"active,omitempty"`
 	ActiveTruncated bool    `json:"activeTruncated,omitempty"`
-	Tables          []Table `json:"tables,omitempty"`
+	// Read are the newest of the splits that are read, by id, at most [MaxRead], each with its own watermark. The enumerator keeps
+	// watermarks until the log has passed them: of tables that are live there are none.
+	Read   []Split `json:"read,omitempty"`
+	Tables []Table `json:"tables,omitempty"`
 }
 
-// MaxActive bounds the splits that a report names.
-const MaxActive = 100
+// MaxActive and MaxRead bound the splits that a report names.
+const (
+	MaxActive = 100
+	MaxRead   = 20
+)
 
-// Split is one split with its own watermarks: both are of this split, or there is none.
+// Split is one split with its own watermarks: what is there is of this split.
 type Split struct {
 	ID    string `json:"id"`
 	Table string `json:"table"`
-	// Low and High are where the log was before and after the split was read, in the source's own words.
+	// Low and High are where the log was before and after the split was read, in the source's own words. A source whose splits
+	// are right as of one place in the log has that as High, and no Low.
 	Low  Value[string] `json:"low"`
 	High Value[string] `json:"high"`
 }

@@ -65,6 +65,9 @@ func (r *Reader) validate() error {
 	if err := r.Retention.validate(); err != nil {
 		return err
 	}
+	if err := r.beats(); err != nil {
+		return err
+	}
 	return tables(r.Tables)
 }
 
@@ -85,20 +88,34 @@ func (e *Enumerator) validate() error {
 		return errors.New("active splits are cut off and there is room")
 	case ok3 && uint64(len(e.Active)) > running:
 		return fmt.Errorf("%d active splits, %d running", len(e.Active), running)
+	case len(e.Read) > MaxRead:
+		return fmt.Errorf("%d splits that are read, at most %d", len(e.Read), MaxRead)
+	case ok2 && uint64(len(e.Read)) > completed:
+		return fmt.Errorf("%d splits that are read, %d completed", len(e.Read), completed)
 	}
-	for i, s := range e.Active {
-		if s.ID == "" || s.Table == "" || i > 0 && e.Active[i-1].ID >= s.ID {
-			return fmt.Errorf("active split %q: want ids in order, each with its table", s.ID)
-		}
-		_, low := s.Low.Get()
-		if _, high := s.High.Get(); high && !low {
-			return fmt.Errorf("active split %s: an upper watermark without a lower one", s.ID)
-		}
+	if err := named("active", e.Active); err != nil {
+		return err
+	}
+	if err := named("read", e.Read); err != nil {
+		return err
 	}
 	if err := splits(e); err != nil {
 		return err
 	}
 	return tables(e.Tables)
+}
+
+// named refuses splits that cannot be told apart, and watermarks that one split alone cannot have.
+func named(what string, all []Split) error {
+	for i, s := range all {
+		if s.ID == "" || s.Table == "" || i > 0 && all[i-1].ID >= s.ID {
+			return fmt.Errorf("%s split %q: want ids in order, each with its table", what, s.ID)
+		}
+		if _, high := s.High.Get(); high && s.Low.Accuracy() == Unavailable {
+			return fmt.Errorf("%s split %s: an upper watermark without a lower one", what, s.ID)
+		}
+	}
+	return nil
 }
 
 // splits refuses tables whose splits are more than all that there are.

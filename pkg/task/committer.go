@@ -97,7 +97,7 @@ func (s *Subtask) commit(ctx context.Context) error {
 
 // advance commits everything between the ledger and a durable epoch and tells the coordinator.
 func (k *committer) advance(ctx context.Context, durable epoch.Ref) error {
-	s := k.s
+	s, heard := k.s, time.Now()
 	todo, err := k.find(ctx, durable)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (k *committer) advance(ctx context.Context, durable epoch.Ref) error {
 	k.done = durable.Epoch
 	s.told = durable.Epoch
 	s.cfg.Board.Open(envelope.Committed, durable.Epoch, job.CommittedFact{
-		Fence: s.identity.Fence, Subtask: s.cfg.Subtask, Epoch: durable.Epoch,
+		Fence: s.identity.Fence, Subtask: s.cfg.Subtask, Epoch: durable.Epoch, Took: max(1, time.Since(heard)),
 	})
 	return nil
 }

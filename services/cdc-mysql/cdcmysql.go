@@ -81,7 +81,7 @@ func (Connector) OpenEnumerator(ctx context.Context, cfg source.Config) (source.
 			return mustMarshal(state)
 		},
 		Objects: func() []epoch.Object { return halves.Spooled(s.assigner.Spools()) },
-		Planner: newPlanner(o, &s.state), Watch: k.run, Outside: k.tables, Logger: cfg.Logger,
+		Planner: newPlanner(o, &s.state), Watch: k.run, Outside: k.tables, Watermark: core.Watermark, Logger: cfg.Logger,
 	}), nil
 }
 

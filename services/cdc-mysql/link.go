@@ -206,11 +206,12 @@ func (l *link) look(ctx context.Context, s *sql, source *enumeratorState, histor
 		l.retention(ctx, session)
 	}
 	missing := l.end.missing() // before the head is read: an end that lies before the question would leave rows out
+	asked := time.Now()
 	head, err := look.head(ctx)
 	if err != nil {
 		return err
 	}
-	l.progress.observe(&head)
+	l.progress.observe(asked, &head)
 	if missing {
 		l.end.fix(&head)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir.dev/weir/pkg/cdc/halves"
+	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/pkg/rows"
@@ -35,6 +36,8 @@ type progress struct {
 	retained   int64
 	growth     halves.Growth
 	keeps      *report.Retention // nil before the log that is kept was seen
+	beats      halves.Beats[*core.Point]
+	fresh      bool // rows were emitted since the last barrier
 }
 
 func newProgress(copies bool) *progress {
@@ -83,18 +86,38 @@ func (p *progress) emitted(id rows.TableID, n int, ts int64) {
 	defer p.mu.Unlock()
 	p.tables[id] += uint64(n)
 	p.rows += uint64(n)
+	p.fresh = true
 	if ts != rows.NoTs {
 		p.lastEvent = ts
 	}
 }
 
-// consume says that everything before at has been emitted.
-func (p *progress) consume(at position.Position) {
+// consume says that everything before at has been emitted; before is the last place between two transactions there.
+func (p *progress) consume(at position.Position, before *core.Point) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !at.Equal(p.consumed) {
-		p.consumed, p.lastChange = at, time.Now()
+	if at.Equal(p.consumed) {
+		return
 	}
+	p.consumed, p.lastChange = at, time.Now()
+	if mark, ok := p.beats.Unread(); ok && before.Has(mark) {
+		p.beats.Reach(p.lastChange, p.fresh)
+	}
+}
+
+// cut says that the barrier of an epoch passes.
+func (p *progress) cut(n epoch.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.beats.Cut(time.Now(), n)
+	p.fresh = false
+}
+
+// committed says that every sink has committed an epoch.
+func (p *progress) committed(n epoch.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.beats.Confirm(time.Now(), n)
 }
 
 // reach takes where in the server's files a transaction ends that was read.
@@ -119,11 +142,21 @@ func (p *progress) keep(now time.Time, bytes int64, age time.Duration) {
 	p.retained, p.keeps = bytes, &report.Retention{Age: age, Room: report.UnsupportedOf[int64](), Growth: p.growth.Rate()}
 }
 
-// observe takes where the server's log is.
-func (p *progress) observe(head *core.Point) {
+// observe takes where the server's log is, which was asked for at a moment.
+func (p *progress) observe(asked time.Time, head *core.Point) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.head = report.SourceHead{Position: head.Public(), At: time.Now().UTC(), Sequence: p.head.Sequence + 1}
+	now := time.Now()
+	p.head = report.SourceHead{Position: head.Public(), At: now.UTC(), Sequence: p.head.Sequence + 1}
+	if !p.splits.Following() {
+		return
+	}
+	p.beats.See(asked, head)
+	if mark, ok := p.beats.Unread(); ok { // it may have been reached before it was seen
+		if order, comparable := position.Compare(p.consumed, mark.Public()); comparable && order >= 0 {
+			p.beats.Reach(now, p.fresh)
+		}
+	}
 }
 
 func (p *progress) report() report.Reader {
@@ -141,7 +174,8 @@ func (p *progress) report() report.Reader {
 	slices.SortFunc(r.Tables, func(a, b report.Table) int { return strings.Compare(a.Name, b.Name) })
 	if p.copies {
 		// Only the reader of the log knows where the source is, and nobody may wait for this one.
-		r.Copies, r.Lifecycle, r.Head = true, report.Unknown, report.UnsupportedOf[report.SourceHead]()
+		r.Copies, r.Lifecycle = true, report.Unknown
+		r.Head, r.Beat = report.UnsupportedOf[report.SourceHead](), report.UnsupportedOf[report.Beat]()
 		if !p.splits.Idle() {
 			r.Lifecycle = report.Snapshot
 		}
@@ -162,6 +196,7 @@ func (p *progress) report() report.Reader {
 	if p.keeps != nil {
 		r.RetainedBytes, r.Retention = report.BestEffortOf(p.retained), p.keeps
 	}
+	p.beats.Report(&r)
 	return r
 }
 

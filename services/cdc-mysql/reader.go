@@ -199,7 +199,7 @@ func (r *reader) ended(ctx context.Context, out source.Output, err error) (sourc
 	r.told = r.input
 	s := source.Status{Input: r.input, Drained: r.over && !r.share.Following()}
 	if r.tracker != nil {
-		r.progress.consume(r.at())
+		r.progress.consume(r.at(), r.tracker.Before())
 		s.Drained = r.stopped || (r.only && r.filter == nil)
 	}
 	return s, nil
@@ -262,6 +262,7 @@ func (r *reader) drainReached() {
 // and everything to come.
 func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	r.input, r.told = false, false
+	r.progress.cut(e)
 	if r.batches.Pending() {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: rows in builders: %w", e, fault.Bug)
 	}
@@ -280,6 +281,7 @@ func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 
 // Confirm notes what of the log is needed no more; the server keeps its log as long as it was told to, whoever reads it.
 func (r *reader) Confirm(e epoch.ID, _ source.Cut) {
+	r.progress.committed(e)
 	if at, ok := r.cuts[e]; ok {
 		r.link.keep(at)
 	}

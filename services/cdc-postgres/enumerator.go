@@ -9,6 +9,7 @@ import (
 	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/source"
+	"weir.dev/weir/services/cdc-postgres/internal/core"
 )
 
 // startEnumerator starts the half that plans the copy and looks after slot and publication. The state is the names of both, what
@@ -31,7 +32,7 @@ func startEnumerator(ctx context.Context, s *setup) source.Enumerator {
 		Objects: func() []epoch.Object { return halves.Spooled(s.assigner.Spools()) },
 		Durable: func() { halves.Token(k.durable) },
 		Keep:    k.keep,
-		Planner: newPlanner(s.target, s.cfg.Logger, state.Tables), Watch: k.run, Outside: k.tables, Logger: s.cfg.Logger,
+		Planner: newPlanner(s.target, s.cfg.Logger, state.Tables), Watch: k.run, Outside: k.tables, Watermark: core.Watermark, Logger: s.cfg.Logger,
 	})
 }
 

@@ -81,11 +81,12 @@ func (o *observer) look(ctx context.Context) error {
 	}
 	l := o.link
 	missing := l.end.missing() // before the head is read: an end that lies before the question would leave rows out
+	asked := time.Now()
 	head, err := l.target.Head(ctx, conn, l.source.Slot)
 	if err != nil {
 		return err
 	}
-	l.progress.observe(ctx, head)
+	l.progress.observe(ctx, asked, head)
 	if err := l.remade.look(ctx, conn, l.source.Tables); err != nil {
 		return err
 	}

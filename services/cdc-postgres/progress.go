@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir.dev/weir/pkg/cdc/halves"
+	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/pkg/rows"
@@ -39,6 +40,9 @@ type progress struct {
 	slotOK   bool
 	growth   halves.Growth
 	keeps    report.Retention
+
+	beats halves.Beats[position.LSN]
+	fresh bool // rows were emitted since the last barrier
 }
 
 func newProgress(m *metrics, copies bool) *progress {
@@ -79,6 +83,7 @@ func (p *progress) emitted(ctx context.Context, id rows.TableID, n int, ts int64
 	defer p.mu.Unlock()
 	p.tables[id] += uint64(n)
 	p.rows += uint64(n)
+	p.fresh = true
 	if ts != rows.NoTs {
 		p.lastEvent = ts
 	}
@@ -97,7 +102,30 @@ func (p *progress) consume(at core.Position) {
 	defer p.mu.Unlock()
 	if at != p.consumed {
 		p.consumed, p.lastChange = at, time.Now()
+		p.reach()
 	}
+}
+
+// reach tells the beats when their mark is passed.
+func (p *progress) reach() {
+	if mark, ok := p.beats.Unread(); ok && p.consumed.End >= mark {
+		p.beats.Reach(time.Now(), p.fresh)
+	}
+}
+
+// cut says that the barrier of an epoch passes.
+func (p *progress) cut(n epoch.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.beats.Cut(time.Now(), n)
+	p.fresh = false
+}
+
+// committed says that every sink has committed an epoch.
+func (p *progress) committed(n epoch.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.beats.Confirm(time.Now(), n)
 }
 
 // moved reports whether at is news.
@@ -107,7 +135,8 @@ func (p *progress) moved(at core.Position) bool {
 	return at != p.consumed
 }
 
-func (p *progress) observe(ctx context.Context, h pgrepl.Head) {
+// observe takes where the server's log was, which was asked for at a moment.
+func (p *progress) observe(ctx context.Context, asked time.Time, h pgrepl.Head) {
 	if h.SlotOK {
 		p.metrics.keeps(ctx, h.Slot.Retained)
 	}
@@ -121,6 +150,10 @@ func (p *progress) observe(ctx context.Context, h pgrepl.Head) {
 	if h.Room != nil && h.KeepLimit > 0 {
 		p.keeps.Room = report.BestEffortOf(*h.Room)
 	}
+	if p.splits.Following() {
+		p.beats.See(asked, h.Flushed)
+		p.reach()
+	}
 }
 
 func (p *progress) report() report.Reader {
@@ -133,7 +166,8 @@ func (p *progress) report() report.Reader {
 	slices.SortFunc(r.Tables, func(a, b report.Table) int { return strings.Compare(a.Name, b.Name) })
 	if p.copies {
 		// Only the reader of the log knows where the source is, and nobody may wait for this one.
-		r.Copies, r.Lifecycle, r.Head = true, report.Unknown, report.UnsupportedOf[report.SourceHead]()
+		r.Copies, r.Lifecycle = true, report.Unknown
+		r.Head, r.Beat = report.UnsupportedOf[report.SourceHead](), report.UnsupportedOf[report.Beat]()
 		if !p.splits.Idle() {
 			r.Lifecycle = report.Snapshot
 		}
@@ -157,5 +191,6 @@ func (p *progress) report() report.Reader {
 		keeps := p.keeps
 		r.Retention = &keeps
 	}
+	p.beats.Report(&r)
 	return r
 }

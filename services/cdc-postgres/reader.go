@@ -343,6 +343,7 @@ func (r *reader) chunk(ctx context.Context, out source.Output, wake <-chan struc
 // and everything to come.
 func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	r.input = false
+	r.progress.cut(e)
 	r.link.passed()
 	if r.batches.Pending() {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: rows in builders: %w", e, fault.Bug)
@@ -361,7 +362,8 @@ func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 }
 
 // Confirm lets the server forget what lies before a committed epoch.
-func (r *reader) Confirm(_ epoch.ID, cut source.Cut) {
+func (r *reader) Confirm(e epoch.ID, cut source.Cut) {
+	r.progress.committed(e)
 	if cut.Position.IsZero() {
 		return
 	}

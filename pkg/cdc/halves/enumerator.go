@@ -21,6 +21,9 @@ const (
 	TellOver   = 'o' // no chunk will follow
 )
 
+// longestMark bounds a watermark in a report, in bytes: that of a server with many origins of transactions may be longer.
+const longestMark = 256
+
 // EnumeratorConfig is what an enumerator is made of.
 type EnumeratorConfig struct {
 	// Connector is how reports call the source.
@@ -43,7 +46,9 @@ type EnumeratorConfig struct {
 	// captured, with the reason.
 	Watch   func(ctx context.Context) error
 	Outside func() []report.Table
-	Logger  *slog.Logger
+	// Watermark is what people are shown of the mark of a chunk.
+	Watermark func(mark []byte) (string, error)
+	Logger    *slog.Logger
 }
 
 // Enumerator is the copy's assigner with hands.
@@ -230,9 +235,16 @@ func (e *Enumerator) publish() {
 	}
 	active, more := e.cfg.Assigner.Active(report.MaxActive)
 	for _, a := range active {
-		r.Active = append(r.Active, report.Split{ID: a.ID, Table: a.Table})
+		r.Active = append(r.Active, report.Split{ID: a.ID, Table: a.Table, Low: report.UnsupportedOf[string]()})
 	}
 	r.ActiveTruncated = more
+	for _, f := range e.cfg.Assigner.Newest(report.MaxRead) {
+		s := report.Split{ID: f.ID, Table: f.Table, Low: report.UnsupportedOf[string]()}
+		if text, err := e.cfg.Watermark(f.Mark); err == nil && len(text) <= longestMark {
+			s.High = report.ExactOf(text)
+		}
+		r.Read = append(r.Read, s)
+	}
 	for _, t := range e.cfg.Assigner.Progress() {
 		one := report.Table{Name: t.Name, Lifecycle: report.Lifecycle(t.Lifecycle.String()), Rows: report.ExactOf(t.Rows)}
 		if s := (report.Splits{Completed: t.Chunks, Running: t.Running, Prepared: t.Prepared, Cut: t.Split}); s != (report.Splits{Cut: true}) {

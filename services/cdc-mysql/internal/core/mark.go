@@ -24,6 +24,18 @@ func (m *Mark) PassedBy(p *Point) bool { return p.Has(&m.at) }
 // Encode is the form that states keep.
 func (m *Mark) Encode() ([]byte, error) { return json.Marshal(m.at) }
 
+// Watermark is what people are shown of an encoded mark: the point, in the words of its family.
+func Watermark(b []byte) (string, error) {
+	m, err := ParseMark(b)
+	if err != nil {
+		return "", err
+	}
+	for _, text := range m.at.fields() { // of each family there is one
+		return text, nil
+	}
+	return "", nil
+}
+
 // ParseMark reads what Encode wrote.
 func ParseMark(b []byte) (*Mark, error) {
 	var m Mark

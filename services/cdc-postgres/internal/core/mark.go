@@ -86,6 +86,15 @@ func (m *Mark) Encode() []byte {
 	return append(append(b, '@'), m.End.String()...)
 }
 
+// Watermark is what people are shown of an encoded mark: the end of the log that was read after the rows.
+func Watermark(b []byte) (string, error) {
+	m, err := ParseMark(b)
+	if err != nil {
+		return "", err
+	}
+	return m.End.String(), nil
+}
+
 // ParseMark reads a mark back.
 func ParseMark(b []byte) (*Mark, error) {
 	snapshot, end, ok := strings.Cut(string(b), "@")

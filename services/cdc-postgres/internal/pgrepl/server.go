@@ -2,6 +2,7 @@ package pgrepl
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -94,7 +95,9 @@ func (t *Target) CheckRoom(s Server) error {
 // Head is the server's own end of log at one moment.
 type Head struct {
 	LSN position.LSN
-	At  time.Time
+	// Flushed is up to where it is safe: walsenders send nothing behind it, and no commit behind it was answered.
+	Flushed position.LSN
+	At      time.Time
 	// Slot is the slot as it was then; ok says that it is there.
 	Slot   Slot
 	SlotOK bool
@@ -121,10 +124,10 @@ FROM pg_settings WHERE name = 'max_slot_wal_keep_size'`
 // Head observes the end of the log and the slot.
 func (t *Target) Head(ctx context.Context, conn *pgx.Conn, slot string) (Head, error) {
 	var h Head
-	var lsn string
+	var lsn, flushed string
 	var one pgx.Batch // all in one round trip
-	one.Queue("SELECT pg_current_wal_insert_lsn()::text, clock_timestamp()").QueryRow(func(row pgx.Row) error {
-		return row.Scan(&lsn, &h.At)
+	one.Queue("SELECT pg_current_wal_insert_lsn()::text, pg_current_wal_flush_lsn()::text, clock_timestamp()").QueryRow(func(row pgx.Row) error {
+		return row.Scan(&lsn, &flushed, &h.At)
 	})
 	one.Queue(slotQuery+" WHERE slot_name = $1", slot).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, scanSlot)
@@ -137,8 +140,10 @@ func (t *Target) Head(ctx context.Context, conn *pgx.Conn, slot string) (Head, e
 	if err := conn.SendBatch(ctx, &one).Close(); err != nil {
 		return Head{}, t.Fault(err)
 	}
-	var err error
-	if h.LSN, err = position.ParseLSN(lsn); err != nil {
+	var err1, err2 error
+	h.LSN, err1 = position.ParseLSN(lsn)
+	h.Flushed, err2 = position.ParseLSN(flushed)
+	if err := errors.Join(err1, err2); err != nil {
 		return Head{}, t.Fault(err)
 	}
 	return h, nil
