@@ -37,7 +37,7 @@ func Build(o Observation) Status {
 
 func (o *Observation) epochs() Epochs {
 	h := o.Head
-	e := Epochs{Committed: uint64(h.Committed), Skipped: h.Skipped, Restarts: len(h.Restarts)}
+	e := Epochs{Committed: uint64(h.Committed), Skipped: h.Skipped, Restarts: len(h.Restarts), Delay: o.delay()}
 	if h.Durable != nil {
 		e.Durable, e.DurableAt = uint64(h.Durable.Epoch), h.Durable.At
 	}

@@ -56,6 +56,7 @@ func (o *Observation) reader(id plan.SubtaskID, r Sample, e *report.Enumerator) 
 		Durable: cutOf(o.Durable, id), Completed: cutOf(o.Committed, id), Candidate: o.candidate(id),
 		Behind: behind(r.Reader),
 	}
+	out.RoundTrip, out.Pending = roundTrip(r.Reader, r.Observed)
 	if !out.Copies {
 		out.Forecast = forecast(r.Reader, out.Behind)
 	}

@@ -61,6 +61,8 @@ type Epochs struct {
 	DurableAt time.Time `json:"durableAt,omitzero"`
 	// Restarts counts the recent recoveries, as far as the restart policy looks back.
 	Restarts int `json:"restarts,omitempty"`
+	// Delay is what of the newest committed epoch went by where; absent before the first.
+	Delay *EpochDelay `json:"delay,omitempty"`
 }
 
 // Guarantee is what a job keeps at the moment.
@@ -138,6 +140,10 @@ type Reader struct {
 	Completed report.Value[position.Position] `json:"completed,omitzero"`
 	// Restore is what the engine restored the reader from.
 	Restore *report.Restore `json:"restore,omitempty"`
+	// RoundTrip is how long the newest beat took from the source's log to the sinks and back, without what nobody waited for.
+	// Pending is for how long the one on its way has been so, when the report was made; no value while nothing waits for it.
+	RoundTrip report.Value[time.Duration] `json:"roundTrip,omitzero"`
+	Pending   report.Value[time.Duration] `json:"pending,omitzero"`
 	// Behind is how far the source's head was ahead when it was seen last.
 	Behind Behind `json:"behind,omitzero"`
 	// Forecast is when the log that the source keeps will be lost; absent of a reader without the log.

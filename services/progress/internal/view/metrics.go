@@ -20,7 +20,8 @@ type gauges struct {
 	// STIP-30's own.
 	age, missing, stale, rests, lifecycle, recovery metric.Observable
 	// And ours.
-	behind, retained, keepLimit, lostIn, eventDelay, health, phase, epochAge, uncommitted, skipped, restarts, letters, waits, refused metric.Observable
+	behind, retained, keepLimit, lostIn, eventDelay, roundTrip, leg, pending, health     metric.Observable
+	phase, epochAge, epochDelay, uncommitted, skipped, restarts, letters, waits, refused metric.Observable
 }
 
 // Instruments registers what the board shows as metrics.
@@ -47,8 +48,12 @@ func Instruments(m metric.Meter, b *Board) error {
 	whole(&g.keepLimit, "weir.cdc.progress.retained.limit", "By", "Size of log at which the source gives it up; absent where it has no such bound.")
 	seconds(&g.lostIn, "weir.cdc.progress.log.lost.in", "Time until the log that the source keeps is lost if what was seen lately goes on; absent while that is not foreseen.")
 	seconds(&g.eventDelay, "weir.cdc.progress.event.delay", "Time between a row's commit at the source and the report of its reader, by two clocks; no lag: it grows while the source is idle.")
+	seconds(&g.roundTrip, "weir.cdc.progress.round.trip", "How long the newest heartbeat took from the source's log to every sink and back, without what nothing waited for.")
+	seconds(&g.leg, "weir.cdc.progress.round.trip.leg", "The parts of it: to the reader, for the barrier, to the sinks and back.")
+	seconds(&g.pending, "weir.cdc.progress.round.trip.pending", "For how long the heartbeat on its way has been so; absent while nothing waits for it.")
 	whole(&g.phase, "weir.job.phase", "", "1 for the phase that the job is in.")
 	seconds(&g.epochAge, "weir.job.epoch.durable.age", "Time since the newest epoch became durable.")
+	seconds(&g.epochDelay, "weir.job.epoch.delay", "What of the newest committed epoch went by where: snapshot, bus, stage, commit.")
 	whole(&g.uncommitted, "weir.job.epochs.uncommitted", "", "Epoch ids between the newest durable epoch and the newest one that every sink has committed.")
 	whole(&g.skipped, "weir.job.epochs.skipped", "", "Epochs given up in a row.")
 	whole(&g.restarts, "weir.job.restarts.recent", "", "Recoveries within the restart policy's window.")
@@ -71,8 +76,8 @@ func Instruments(m metric.Meter, b *Board) error {
 
 func (g *gauges) all() []metric.Observable {
 	return []metric.Observable{
-		g.age, g.missing, g.stale, g.rests, g.lifecycle, g.recovery, g.health, g.behind, g.retained, g.keepLimit, g.lostIn, g.eventDelay, g.phase, g.epochAge,
-		g.uncommitted, g.skipped, g.restarts, g.letters, g.waits, g.refused,
+		g.age, g.missing, g.stale, g.rests, g.lifecycle, g.recovery, g.health, g.behind, g.retained, g.keepLimit, g.lostIn, g.eventDelay, g.roundTrip, g.leg,
+		g.pending, g.phase, g.epochAge, g.epochDelay, g.uncommitted, g.skipped, g.restarts, g.letters, g.waits, g.refused,
 	}
 }
 
@@ -133,6 +138,13 @@ func (g *gauges) job(l labelled, j *Job, now time.Time) {
 	if !j.Epoch.DurableAt.IsZero() && !j.Phase.AtRest() {
 		l.seconds(g.epochAge, now.Sub(j.Epoch.DurableAt))
 	}
+	if d := j.Epoch.Delay; d != nil && !j.Phase.AtRest() {
+		for part, v := range map[string]report.Value[time.Duration]{"snapshot": d.Snapshot, "bus": d.Bus, "stage": d.Stage, "commit": d.Commit} {
+			if n, ok := v.Get(); ok {
+				l.with(attribute.String("part", part)).seconds(g.epochDelay, n)
+			}
+		}
+	}
 	l.whole(g.uncommitted, int64(j.Epoch.Durable-min(j.Epoch.Durable, j.Epoch.Committed)))
 	l.whole(g.skipped, int64(j.Epoch.Skipped))
 	l.whole(g.restarts, int64(j.Epoch.Restarts))
@@ -178,5 +190,24 @@ func (g *gauges) source(l labelled, s *progress.Source) {
 		if since, ok := r.LastEvent.Get(); ok {
 			at.seconds(g.eventDelay, r.Observed.Sub(since))
 		}
+		g.beats(at, r)
+	}
+}
+
+func (g *gauges) beats(at labelled, r *progress.Reader) {
+	if n, ok := r.RoundTrip.Get(); ok {
+		at.seconds(g.roundTrip, n)
+	}
+	if n, ok := r.Pending.Get(); ok {
+		at.seconds(g.pending, n)
+	}
+	b, ok := r.Beat.Get()
+	if !ok {
+		return
+	}
+	at.with(attribute.String("leg", "reading")).seconds(g.leg, b.Read)
+	at.with(attribute.String("leg", "landing")).seconds(g.leg, b.Landed)
+	if !b.Quiet {
+		at.with(attribute.String("leg", "waiting")).seconds(g.leg, b.Waited)
 	}
 }

@@ -82,6 +82,8 @@ func words(t reflect.Type) []string {
 		return texts(report.Healthy, report.StaleReport, report.NoProgress, report.Stalled, report.HealthUnknown)
 	case reflect.TypeFor[progress.Outlook]():
 		return texts(progress.OutlookUnknown, progress.Unbounded, progress.NotForeseen, progress.RunsOut)
+	case reflect.TypeFor[report.Leg]():
+		return texts(report.Reading, report.Waiting, report.Landing)
 	case reflect.TypeFor[report.HealthSource]():
 		return texts(report.Framework, report.Connector)
 	}

@@ -148,6 +148,9 @@ func showStatus(w io.Writer, st control.Status) {
 	if st.Guarantee.Why != "" {
 		fmt.Fprintf(w, "guarantee: %s for now: %s\n", st.Guarantee.Effective, st.Guarantee.Why)
 	}
+	if line := epochDelayText(st.Epoch.Delay); line != "" {
+		fmt.Fprintln(w, line)
+	}
 	for i := range st.Sources {
 		showSource(w, &st.Sources[i])
 	}
@@ -176,6 +179,9 @@ func showSource(w io.Writer, src *control.Source) {
 	for _, r := range src.Readers {
 		row(w, "  "+r.Subtask, "rows "+exact(r.Rows), "at "+exact(r.Consumed), "committed "+exact(r.Completed), "head "+headText(r.Head),
 			"behind "+behindText(r.Behind), "log kept "+keptText(&r), ageText(r.Age))
+		for _, line := range delayLines(&r) {
+			fmt.Fprintln(w, "    "+line)
+		}
 	}
 	for _, t := range src.Tables {
 		row(w, "    "+t.Name, string(t.Lifecycle), "rows "+exact(t.Rows), splitsText(t.Splits), t.Note)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,5 +64,32 @@ func TestStatusSaysSplitsAndLog(t *testing.T) {
 	r.Forecast = progress.Forecast{Outlook: progress.RunsOut, In: report.BestEffortOf(3 * time.Hour)}
 	if got, want := keptText(&r), "~12.0 GiB of 20.0 GiB, lost in ~3 h"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Delays are in words: by legs, and nothing of what nobody waits for.
+func TestStatusSaysDelays(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
+	r := progress.Reader{Observed: now}
+	if got := delayLines(&r); got != nil {
+		t.Errorf("of nothing: %q", got)
+	}
+	r.Beat = report.ExactOf(report.Beat{Began: now.Add(-12 * time.Second), Read: 3_120_000, Waited: 412 * time.Millisecond, Landed: 86_500_000, Epoch: 7})
+	r.RoundTrip, r.Pending = report.ExactOf(501_620*time.Microsecond), report.ExactOf(6*time.Second)
+	r.UnderWay = &report.Way{Began: now.Add(-6 * time.Second), Leg: report.Landing}
+	want := []string{
+		"round trip 501.62ms, 11s ago: to the reader 3.12ms  for the barrier 412ms  to the sinks and back 86.5ms",
+		"round trip under way for 6s: in an epoch, not at every sink",
+	}
+	if got := delayLines(&r); !slices.Equal(got, want) {
+		t.Errorf("%q\nwant\n%q", got, want)
+	}
+	d := &progress.EpochDelay{Epoch: 7, Took: report.ExactOf(time.Second), Bus: report.BestEffortOf(20 * time.Millisecond), Stage: report.ExactOf(980 * time.Millisecond)}
+	if got, want := epochDelayText(d), "epoch 7 took 1s: snapshot unavailable  bus ~20ms  stage 980ms; commit unavailable"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := epochDelayText(nil); got != "" {
+		t.Error(got)
 	}
 }
