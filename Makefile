@@ -16,6 +16,9 @@ PROGRAMS := $(patsubst %/main.go,./%,$(wildcard services/*/cmd/*/main.go))
 RACED   := weir.dev/weir/pkg/... weir.dev/weir/services/...
 FLOWS   := go list weir.dev/weir/itest/... | grep -v /itest/compose
 
+# Of these only a part runs raced, which costs ten times as much: here the whole.
+WHOLE   := weir.dev/weir/services/sink/internal/iceberg
+
 # What differs between versions of PostgreSQL, once more against the newest one.
 NEWEST  := weir.dev/weir/itest/cdcpostgres weir.dev/weir/itest/types
 DIFFERS := Eighteen|Generated|Virtual|SlotOlder|ServerPutBack|UnchangedToast|CopyAndLogAgree|TestTypes|Matrix/snapshot|Matrix/log_as_binary
@@ -57,7 +60,7 @@ bubble: ## seeded schedules of faults in virtual time (BUBBLE_SEEDS=n of each cl
 
 flows: servers ## integration tests: real servers, separate processes
 	newest="$$(scripts/setup-postgres18.sh)"; \
-	go test -p 1 -count 1 -timeout 30m $$($(FLOWS)); \
+	go test -p 1 -count 1 -timeout 30m $(WHOLE) $$($(FLOWS)); \
 	WEIR_PG_BIN="$$newest" go test -p 1 -count 1 -timeout 10m -run '$(DIFFERS)' $(NEWEST)
 
 containers: ## the mesh of compose/ in an engine of its own (Linux, root; installs it below the cache)

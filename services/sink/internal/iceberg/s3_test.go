@@ -17,7 +17,6 @@ import (
 
 	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/rows"
-	"weir.dev/weir/pkg/sink/sinktest"
 	"weir.dev/weir/pkg/spec"
 )
 
@@ -78,19 +77,6 @@ func (o *objects) spec(t *testing.T, mode spec.Mode) spec.Sink {
 		i.S3 = spec.IcebergS3{
 			Endpoint: config.NewText(o.url), Region: "eu-1", AccessKey: config.NewSecret("access"), SecretKey: config.NewSecret("secret"),
 		}
-	})
-}
-
-func TestConformanceOnObjects(t *testing.T) {
-	t.Parallel()
-	o := startObjects(t, "lake")
-	var n atomic.Int64
-	sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
-		t.Helper()
-		s := o.spec(t, spec.Upsert)
-		ice := s.Config.(*spec.IcebergSink)
-		ice.Warehouse = config.NewText(fmt.Sprintf("s3://lake/%d", n.Add(1)))
-		return sinktest.Fixture{Connector: Connector{}, Resolve: resolve, Spec: s, TinyEpochs: 20, Read: newReader(t, s).read}
 	})
 }
 

@@ -1,0 +1,44 @@
+//go:build !race
+
+package iceberg
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"weir.dev/weir/pkg/config"
+	"weir.dev/weir/pkg/sink/sinktest"
+	"weir.dev/weir/pkg/spec"
+)
+
+func TestConformanceOnREST(t *testing.T) {
+	t.Parallel()
+	for _, how := range []spec.RESTCommit{spec.CommitTransaction, spec.CommitOrdered} {
+		t.Run(string(how), func(t *testing.T) {
+			t.Parallel()
+			sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
+				t.Helper()
+				s := startREST(t).spec(t, how, func(i *spec.IcebergSink) {
+					i.Changelog, i.Allow = "{schema}_{table}_log", []spec.Allowance{spec.AllowTruncate}
+				})
+				return sinktest.Fixture{
+					Connector: Connector{}, Resolve: resolve, Spec: s, TinyEpochs: 10, Truncates: true, Read: newReader(t, s).read,
+				}
+			})
+		})
+	}
+}
+
+func TestConformanceOnObjects(t *testing.T) {
+	t.Parallel()
+	o := startObjects(t, "lake")
+	var n atomic.Int64
+	sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
+		t.Helper()
+		s := o.spec(t, spec.Upsert)
+		ice := s.Config.(*spec.IcebergSink)
+		ice.Warehouse = config.NewText(fmt.Sprintf("s3://lake/%d", n.Add(1)))
+		return sinktest.Fixture{Connector: Connector{}, Resolve: resolve, Spec: s, TinyEpochs: 20, Read: newReader(t, s).read}
+	})
+}
