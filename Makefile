@@ -28,7 +28,7 @@ FUZZTIME ?= 10s
 # Where the demo copies from: postgres, mysql or mariadb.
 DEMO    ?= postgres
 
-.PHONY: help build install images demo eo-verify test race bubble flows containers fuzz bench bench-snapshot bench-mysql microbench lint fmt vet gen gen-check mod-check setup servers ci clean
+.PHONY: help build install images demo eo-verify test race bubble flows containers fuzz bench bench-snapshot bench-mysql bench-iceberg microbench lint fmt vet gen gen-check mod-check setup servers ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ bench-snapshot: setup ## measure the copy of 10,000,000 rows, about 15 minutes; 
 
 bench-mysql: setup ## measure MySQL's log and copy, about 15 minutes; writes docs/bench/mysql.md (ARGS="-mysql-rows 300000 -mysql-runs 1": 3)
 	go test -count 1 -run '^$$' -bench MySQL -benchtime 1x -timeout 90m weir.dev/weir/itest/bench -args $(ARGS)
+
+bench-iceberg: servers ## measure the way into Iceberg tables, about 15 minutes; writes docs/bench/iceberg.md (ARGS="-iceberg-parts log,copy")
+	go test -count 1 -run '^$$' -bench Iceberg -benchtime 1x -timeout 90m weir.dev/weir/itest/bench -args $(ARGS)
 
 microbench: setup ## run the benchmarks beside the code
 	go test -run '^$$' -bench . -benchmem $(RACED)

@@ -18,9 +18,17 @@ import (
 // has more chances; a median that grows is a leak.
 func (s *stand) memory(r *Report) {
 	s.Helper()
-	database := s.database()
+	part := min(s.Rows, s.MemoryRows)
+	early, whole := s.resident(part, s.database(), upsert())
+	r.addMemory(part, s.MemoryRows, median(early), median(whole[len(early)-1:]), slices.Max(whole))
+}
+
+// resident moves MemoryRows into a sink, and returns the resident memory in MiB, looked at all along: until the first part of the rows
+// was committed, and until all were.
+func (s *stand) resident(part int, database, sink string) (early, whole []float64) {
+	s.Helper()
 	first, last := s.Rows+1, s.Rows+s.MemoryRows
-	p := s.start("1s", "", database, upsert())
+	p := s.start("1s", "", database, sink)
 	p.running()
 	pid := p.Members[0].PID()
 
@@ -51,16 +59,15 @@ func (s *stand) memory(r *Report) {
 			s.Error(err)
 		}
 	})
-	part := min(s.Rows, s.MemoryRows)
 	p.committed(part)
-	early := taken()
+	early = taken()
 	load.Wait()
 	p.committed(s.MemoryRows)
-	whole := taken()
+	whole = taken()
 	cancel()
 	watch.Wait()
 	p.stop()
-	r.addMemory(part, s.MemoryRows, median(early), median(whole[len(early)-1:]), slices.Max(whole))
+	return early, whole
 }
 
 // residentMiB is a process's resident memory, see proc(5); 0 when it is gone.
