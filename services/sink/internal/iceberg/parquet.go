@@ -128,7 +128,7 @@ func encode(f form, records []arrow.RecordBatch) (*bytes.Buffer, *pqarrow.FileWr
 	var out bytes.Buffer
 	w, err := pqarrow.NewFileWriter(f.arrow, &out, parquet.NewWriterProperties(
 		parquet.WithMaxRowGroupLength(maxRowGroup), parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCompressionLevel(1),
-		parquet.WithCreatedBy("weir"), parquet.WithStats(true),
+		parquet.WithCreatedBy("weir"), parquet.WithStats(true), parquet.WithDictionaryDefault(false),
 	), pqarrow.DefaultWriterProps())
 	if err != nil {
 		return nil, nil, 0, err

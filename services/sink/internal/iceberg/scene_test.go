@@ -68,7 +68,7 @@ func (s *store) Put(_ context.Context, data []byte) (epoch.Object, error) {
 
 func (s *store) Get(_ context.Context, o epoch.Object) ([]byte, error) { return s.all[o.Subject], nil }
 
-func newScene(t *testing.T, s spec.Sink) *scene {
+func newScene(t testing.TB, s spec.Sink) *scene {
 	t.Helper()
 	sc := &scene{spec: s, store: &store{make(map[string][]byte)}, warns: &warnings{}}
 	sc.reader = newReader(t, s)
@@ -77,7 +77,7 @@ func newScene(t *testing.T, s spec.Sink) *scene {
 }
 
 // start opens the next attempt; the one before it is left as a killed process leaves it.
-func (s *scene) start(t *testing.T) {
+func (s *scene) start(t testing.TB) {
 	t.Helper()
 	s.fence++
 	cfg := sink.Config{
@@ -155,6 +155,12 @@ func (s *scene) stage(t *testing.T, batches ...rows.Batch) sink.Commit {
 			t.Fatal(err)
 		}
 	}
+	return s.staged(t, e)
+}
+
+// staged is what was written, as an epoch.
+func (s *scene) staged(t testing.TB, e epoch.ID) sink.Commit {
+	t.Helper()
 	pieces, err := s.w.Stage(t.Context(), e)
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +172,7 @@ func (s *scene) stage(t *testing.T, batches ...rows.Batch) sink.Commit {
 	return c
 }
 
-func (s *scene) commit(t *testing.T, c sink.Commit) {
+func (s *scene) commit(t testing.TB, c sink.Commit) {
 	t.Helper()
 	if r, err := s.c.Commit(t.Context(), c); err != nil || !r.Applied {
 		t.Fatalf("commit of epoch %s: %+v, %v", c.Ref.Epoch, r, err)
