@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/progress"
 	"weir.dev/weir/pkg/progress/gather"
+	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/pkg/telemetry"
 	"weir.dev/weir/services/progress/internal/store"
 	"weir.dev/weir/services/progress/internal/view"
@@ -105,7 +106,7 @@ func (w *watcher) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		o.Filling = w.fills(h.Job, o.Letters, o.At)
+		o.Filling = w.fills(h.Job, sinksOf(o.Spec), o.Letters, o.At)
 		epochs, err := w.read.Epochs(ctx, h, progress.MaxEpochs)
 		if err != nil {
 			// A chain that is read while it is collected: the list of before is as true as it was.
@@ -135,11 +136,19 @@ func (w *watcher) take(ctx context.Context) (map[progress.Verdict]uint64, error)
 	return refused, nil
 }
 
-// fills counts the dead letters that came within the last minute.
-func (w *watcher) fills(name string, letters map[string]uint64, at time.Time) map[string]uint64 {
+func sinksOf(j *spec.Job) (names []string) {
+	for _, k := range j.Sinks {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// fills counts the dead letters that came to a job's sinks within the last minute. A sink without any is not in letters, and
+// is counted from none, so that its first ones came too.
+func (w *watcher) fills(name string, sinks []string, letters map[string]uint64, at time.Time) map[string]uint64 {
 	out := make(map[string]uint64)
-	for sink, n := range letters {
-		k := filled{name, sink}
+	for _, sink := range sinks {
+		k, n := filled{name, sink}, letters[sink]
 		f := w.filling[k]
 		if f == nil {
 			// What was there before the first look did not come now.
