@@ -82,11 +82,15 @@ func (o *Observation) heldUp(st *Status) string {
 	return ""
 }
 
-// idle reports whether every reader of the log has read everything up to its source's head.
+// idle reports whether every reader of the log has read everything up to its source's head, and had no row to read lately: a
+// reader that keeps up with a load is not idle, although the head that it saw last is behind it.
 func idle(s *Source) bool {
 	readers := followers(s)
 	for _, r := range readers {
 		if n, ok := r.Behind.Value.Get(); !ok || n > 0 || r.Lifecycle != report.Incremental {
+			return false
+		}
+		if last, ok := r.LastEvent.Get(); ok && r.Observed.Sub(last) < StaleAfter {
 			return false
 		}
 	}
