@@ -39,12 +39,15 @@ type Detail struct {
 
 	// CDC is absent for a job without a source that reads a database's log, and while none of its readers reports.
 	CDC *CDC `json:"cdcProgress,omitempty"`
+	// Recoveries are the recent ones, newest first.
+	Recoveries []RecoveryLine `json:"recoveries,omitempty"`
 }
 
 // DetailOf makes the detail of an observation.
 func DetailOf(o Observation) Detail {
 	d := Detail{Status: Build(o)}
 	d.CDC = CDCOf(&d.Status)
+	d.Recoveries = o.recoveries()
 	return d
 }
 
