@@ -107,7 +107,7 @@ func TestAnswers(t *testing.T) {
 		"/v1/jobs/shop/graph":          `{"vertices":[],"edges":[]}`,
 		"/v1/openapi.json":             `"openapi":"3.1.0"`,
 		"/":                            `<html lang="en">`,
-		"/page/page.js":                "textContent",
+		"/page/parts.js":               "textContent",
 	} {
 		w := ask(t, mux, "GET", path, "")
 		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
@@ -123,7 +123,7 @@ func TestAnswers(t *testing.T) {
 func TestThePageStandsAlone(t *testing.T) {
 	t.Parallel()
 	mux := serve(t, "", shop())
-	for _, path := range []string{"/", "/page/page.js", "/page/page.css"} {
+	for _, path := range []string{"/", "/page/page.js", "/page/parts.js", "/page/draw.js", "/page/page.css"} {
 		w := ask(t, mux, "GET", path, "")
 		text := strings.ReplaceAll(w.Body.String(), "http://www.w3.org/2000/svg", "")
 		if strings.Contains(text, "://") || strings.Contains(text, "url(") {

@@ -1,45 +1,11 @@
 "use strict";
-// The page of the progress service. It draws what the service says and computes no state of its own. All text goes through
-// textContent; nothing is loaded from elsewhere.
+// The page of the progress service. It shows what the service says and computes no state of its own; parts.js makes the
+// elements, draw.js the pictures.
 
-const $ = (id) => document.getElementById(id);
 let token = sessionStorage.getItem("weir-token") || "";
 let stop = new AbortController();
-let previous = null; // the rows of before, for rates
+let previous = null; // the rows of before and the rates since, for the links of the flow
 let graph = null;
-
-// el makes an element: a name, attributes, children or text.
-function el(name, attributes = {}, ...children) {
-  const e = document.createElement(name);
-  for (const [k, v] of Object.entries(attributes)) if (v !== undefined) e.setAttribute(k, v);
-  e.append(...children.filter((c) => c !== undefined).map((c) => (c instanceof Node ? c : String(c))));
-  return e;
-}
-
-// set replaces the children only when the text differs, so that a reader of the screen is told only what is new.
-function set(target, ...children) {
-  const fresh = el("div", {}, ...children);
-  if (target.innerHTML !== fresh.innerHTML) target.replaceChildren(...fresh.childNodes);
-}
-
-const number = (n) => n.toLocaleString("en");
-const seconds = (ns) => (ns / 1e9).toFixed(ns < 10e9 ? 1 : 0) + " s";
-const marks = { EXACT: "=", BEST_EFFORT: "~", UNSUPPORTED: "n/a", UNAVAILABLE: "?" };
-const words = { EXACT: "exact", BEST_EFFORT: "about", UNSUPPORTED: "this source cannot say", UNAVAILABLE: "not known now" };
-
-// value shows a value with the mark of its accuracy.
-function value(v, form = (x) => (typeof x === "number" ? number(x) : x)) {
-  const accuracy = v ? v.accuracy : "UNAVAILABLE";
-  const has = v && v.value !== undefined;
-  return el("span", { title: words[accuracy] }, has ? form(v.value) : "", has ? " " : "",
-    el("span", { class: "mark", "aria-hidden": "true" }, marks[accuracy]), el("span", { class: "hidden" }, " (" + words[accuracy] + ")"));
-}
-
-const position = (p) => Object.entries(p.fields).map(([k, v]) => (k === "lsn" || k === "binlog" || k === "gtids" ? v : k + " " + v)).join(", ");
-const bytes = (n) => (n < 1 << 20 ? Math.round(n / 1024) + " KiB" : n < 1 << 30 ? (n / (1 << 20)).toFixed(1) + " MiB" : (n / (1 << 30)).toFixed(1) + " GiB");
-const colour = (word) =>
-  ({ RUNNING: "good", HEALTHY: "good", INCREMENTAL: "good", FINISHED: "good", FAILED: "bad", CONNECTOR_REPORTED_STALLED: "bad", STALE_REPORT: "warn", NO_PROGRESS_OBSERVED: "warn", UNKNOWN: "warn", STARTING: "warn" })[word] || "busy";
-const state = (word) => el("span", { class: colour(word) }, word);
 
 function showJobs(list) {
   set($("job-rows"), ...list.jobs.map((j) => el("tr", {},
@@ -59,13 +25,36 @@ function showJob(j) {
     ["In flight", e.inFlight ? e.inFlight + (e.waitsFor ? ", waits for " + e.waitsFor.slice(0, 3).join(", ") + (e.waitsFor.length > 3 ? " …" : "") : "") : "none"],
     ["Guarantee", j.guarantee.effective + (j.guarantee.why ? ": " + j.guarantee.why : "")], ["Recent recoveries", e.restarts || 0], ["Last reason", j.reason.code],
   ];
+  const d = e.delay;
+  if (d) facts.push(["Delay of epoch " + d.epoch, el("span", {}, "sources ", value(d.snapshot, seconds), ", bus ", value(d.bus, seconds), ", writers ", value(d.stage, seconds), ", commit ", value(d.commit, seconds))]);
   set($("state"), ...facts.map(([k, v]) => el("div", {}, el("dt", {}, k), el("dd", {}, v))));
   set($("sinks"), ...j.sinks.map((k) => el("tr", {}, el("th", { scope: "row" }, k.name), el("td", {}, k.type), el("td", {}, k.mode),
     el("td", { class: "text" }, k.waiting ? el("span", { class: "bad" }, "takes no commits since " + k.waiting.since) : "takes commits"),
-    el("td", {}, k.dead ? number(k.dead) + ": weir dlq list " + j.job : "none"))));
+    el("td", {}, k.committed ? number(k.committed) : "not known"))));
+  letters(j);
   set($("sources"), ...j.sources.flatMap(source));
   showEpochs(j.epochs.epochs);
+  showRecoveries(j.recoveries || []);
   drawGraph(j);
+}
+
+// letters are the rows that sinks have set aside.
+function letters(j) {
+  const lately = Object.fromEntries((j.findings || []).filter((f) => f.kind === "letters_fill").map((f) => [f.about, f.text]));
+  const kept = j.sinks.filter((k) => k.dead);
+  set($("letters"), ...(kept.length ? [table("Rows that a target refused", ["Sink", "There", "Lately", "To see and to repeat them"],
+    kept.map((k) => [k.name, number(k.dead), lately[k.name] ? el("span", { class: "warn" }, lately[k.name]) : "none within a minute", el("code", {}, "weir dlq list " + j.job)]))]
+    : [el("p", {}, "None.")]));
+}
+
+// collectors are the ways on which reports come.
+function collectors(s) {
+  const m = s.summary || { tasks: 0, fresh: 0, stale: 0, missing: 0 }, nodes = [...new Set(s.readers.map((r) => r.node))];
+  const oldest = Math.max(0, ...s.readers.map((r) => r.age || 0)), age = s.enumeratorAge || 0, old = 5e9;
+  return table("Collectors of reports", ["From", "Nodes", "Fresh", "Old", "Missing", "Age of the oldest"], [
+    ["readers", nodes.join(", "), m.fresh + " of " + m.tasks, m.stale, m.missing, s.readers.length ? seconds(oldest) : ""],
+    ["enumerator", "", s.enumerator && age <= old ? "1 of 1" : "0 of 1", s.enumerator && age > old ? 1 : 0, s.enumerator ? 0 : 1, s.enumerator ? seconds(age) : ""],
+  ]);
 }
 
 function source(s) {
@@ -85,15 +74,15 @@ function source(s) {
     const cells = (e.active || []).map((a) => el("li", { class: "running", title: a.table + " " + a.id }));
     if (cells.length) out.push(el("p", { class: "hidden" }, cells.length + " splits are at readers"), el("ul", { class: "grid", "aria-hidden": "true" }, ...cells, ...(e.activeTruncated ? [el("span", {}, "…")] : [])));
   }
-  const summary = s.summary || { tasks: 0, fresh: 0, stale: 0, missing: 0 };
-  out.push(table("Readers: " + summary.fresh + " of " + summary.tasks + " report, " + summary.stale + " old, " + summary.missing + " missing",
-    ["Reader", "Node", "Phase", "Rows", "Split", "Emitted up to", "Durable", "Committed", "Head", "Behind", "Log kept", "Report"],
-    s.readers.map((r) => [r.subtask, r.node, r.copies ? (r.lifecycle === "SNAPSHOT" ? state("SNAPSHOT") : "copies, idle") : state(r.lifecycle), value(r.rows),
+  out.push(table("Readers",
+    ["Reader", "Node", "Report", "Phase", "Rows", "Split", "Emitted up to", "Durable", "Committed", "Head", "Behind", "Round trip", "Log kept"],
+    s.readers.map((r) => [r.subtask, r.node, el("span", { class: r.stale ? "warn" : "" }, r.stale ? seconds(r.age) + " old" : "fresh"), r.copies ? (r.lifecycle === "SNAPSHOT" ? state("SNAPSHOT") : "copies, idle") : state(r.lifecycle), value(r.rows),
       el("span", {}, value(r.activeSplit), r.activeTable ? " " + r.activeTable : ""), value(r.consumed, position), value(r.durable, position), value(r.completed, position),
-      value(r.head, (x) => position(x.position)), r.behind ? value(r.behind.value, (n) => number(n) + " " + (r.behind.unit || "")) : "", kept(r),
-      el("span", { class: r.stale ? "warn" : "" }, r.stale ? seconds(r.age) + " old" : "fresh")])));
+      value(r.head, (x) => position(x.position)), r.behind ? value(r.behind.value, (n) => number(n) + " " + (r.behind.unit || "")) : "",
+      r.roundTrip ? value(r.roundTrip, seconds) : "", kept(r)])));
   out.push(table("Tables" + (s.tablesTruncated ? " (not all)" : ""), ["Table", "Phase", "Rows of this attempt", "Rows copied", "Splits", "Note"],
     s.tables.map((t) => [t.name, state(t.lifecycle), value(t.rows), value(t.copied), splits(t.splits), t.note || ""])));
+  out.push(collectors(s));
   return out;
 }
 
@@ -115,70 +104,6 @@ function kept(r) {
   if (k) out.push(f.in && f.in.value !== undefined ? ", lost in ~" + seconds(f.in.value) + (f.atLeast ? " at least, if nothing more is read" : "")
     : { UNBOUNDED: ", kept without a bound", NOT_FORESEEN: ", not lost soon" }[f.outlook] || ", forecast unavailable");
   return el("span", { class: f.in && f.in.value < 864e11 ? "warn" : "" }, ...out);
-}
-
-function table(caption, heads, rows) {
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, el("table", {}, el("caption", {}, caption),
-    el("thead", {}, el("tr", {}, ...heads.map((h) => el("th", { scope: "col" }, h)))),
-    el("tbody", {}, ...rows.map((r) => el("tr", {}, ...r.map((c, i) => (i ? el("td", {}, c) : el("th", { scope: "row" }, c))))))));
-}
-
-function showEpochs(list) {
-  const longest = Math.max(1, ...list.map((e) => e.took || 0));
-  set($("epochs"), ...list.slice(0, 80).map((e) => {
-    const phases = Object.entries(e.phases || {}).map(([k, v]) => k + " " + seconds(v)).join(", ");
-    const text = "epoch " + e.epoch + " " + e.state.replace("_", " ") + (e.took ? ", took " + seconds(e.took) : "") + (e.rows ? ", " + number(e.rows) + " rows" : "") + (phases ? " (" + phases + ")" : "");
-    const li = el("li", { class: e.state, title: text }, el("span", { class: "hidden" }, text));
-    if (e.took) li.style.height = Math.max(4, Math.round((70 * e.took) / longest)) + "px";
-    return li;
-  }));
-  const skipped = list.filter((e) => e.state === "skipped").length;
-  set($("legend"), "Newest first; height is the time an epoch took, the longest " + seconds(longest) + ". " + (skipped ? skipped + " were given up (hatched)." : "None was given up."));
-}
-
-const svgName = "http://www.w3.org/2000/svg";
-function svg(name, attributes, text) {
-  const e = document.createElementNS(svgName, name);
-  for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
-  if (text !== undefined) e.textContent = text;
-  return e;
-}
-
-// drawGraph draws stages in columns by role, with live counts on the links.
-function drawGraph(j) {
-  if (!graph || graph.vertices.length === 0) return set($("graph"), "Not placed yet.");
-  const roles = ["enumerator", "reader", "transform", "writer", "committer"].filter((r) => graph.vertices.some((v) => v.role === r));
-  const columns = roles.map((r) => graph.vertices.filter((v) => v.role === r));
-  const wide = 150, gap = 74, high = 50, space = 22;
-  const tall = Math.max(...columns.map((c) => c.length)) * (high + space);
-  const picture = svg("svg", { width: columns.length * (wide + gap) - gap + 4, height: tall + 4, role: "img", "aria-labelledby": "picture-title" });
-  const now = Date.parse(j.at), rows = {};
-  for (const s of j.sources) if (s.summary && s.summary.rows.value !== undefined) rows[s.name] = s.summary.rows.value;
-  const rate = (name) => {
-    if (!previous || previous.fence !== j.fence || previous.rows[name] === undefined || rows[name] === undefined || now <= previous.at) return "";
-    return number(Math.max(0, Math.round(((rows[name] - previous.rows[name]) * 1000) / (now - previous.at)))) + "/s";
-  };
-  const blocked = new Set((j.findings || []).filter((f) => !f.note).map((f) => f.about.replace(/-\d+$/, "")));
-  const at = {};
-  columns.forEach((c, x) => c.forEach((v, y) => (at[v.id] = { x: x * (wide + gap) + 2, y: y * (high + space) + 2 })));
-  const said = graph.vertices.map((v) => v.name + " " + v.role).join(", ");
-  picture.append(svg("title", { id: "picture-title" }, "Flow: " + said));
-  for (const l of graph.edges) {
-    const a = at[l.from], b = at[l.to];
-    if (!a || !b) continue;
-    const x1 = a.x + wide, y1 = a.y + high / 2, x2 = b.x, y2 = b.y + high / 2;
-    picture.append(svg("path", { d: `M${x1} ${y1} C${x1 + gap / 2} ${y1} ${x2 - gap / 2} ${y2} ${x2} ${y2}` }));
-    const text = rate(l.from);
-    if (text) picture.append(svg("text", { x: x1 + 4, y: y1 - 5, class: "small" }, text));
-  }
-  for (const v of graph.vertices) {
-    const p = at[v.id];
-    picture.append(svg("rect", { x: p.x, y: p.y, width: wide, height: high, rx: 5, class: blocked.has(v.id) || (v.role === "committer" && blocked.has(v.name)) ? "bad" : "" }),
-      svg("text", { x: p.x + 10, y: p.y + 21 }, v.name), svg("text", { x: p.x + 10, y: p.y + 39, class: "small" }, v.role + (v.parallelism > 1 ? " × " + v.parallelism : "")));
-    if (v.role === "reader" && rows[v.name] !== undefined) picture.append(svg("text", { x: p.x + wide - 8, y: p.y + 39, class: "small", "text-anchor": "end" }, number(rows[v.name]) + " rows"));
-  }
-  $("graph").replaceChildren(picture);
-  if (!previous || previous.fence !== j.fence || now - previous.at > 3000) previous = { at: now, rows, fence: j.fence };
 }
 
 function notice(n) {
@@ -230,7 +155,6 @@ async function start() {
   stop = new AbortController();
   const signal = stop.signal;
   const name = decodeURIComponent(location.hash.replace(/^#\/?/, ""));
-  if (name === "main") return;
   previous = graph = null;
   $("where").textContent = name;
   document.title = name ? name + " · Weir" : "Weir";
@@ -261,5 +185,9 @@ async function start() {
   }
 }
 
-window.addEventListener("hashchange", start);
+window.addEventListener("hashchange", () => {
+  if (location.hash === "#main") return;
+  start();
+  $("main").focus({ preventScroll: true }); // what is read on is the new content
+});
 start();
