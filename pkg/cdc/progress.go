@@ -114,7 +114,7 @@ func (a *Assigner) Newest(limit int) []ReadChunk {
 	for i := len(a.tail) - 1; i >= 0 && len(all) < limit; i-- {
 		f := &a.tail[i]
 		if t := a.table(f.Table); t != nil && f.Number >= t.first {
-			all = append(all, ReadChunk{ActiveChunk{ID: f.ChunkID.String(), Table: t.Name}, f.Mark})
+			all = append(all, ReadChunk{ActiveChunk{ID: f.String(), Table: t.Name}, f.Mark})
 		}
 	}
 	slices.SortFunc(all, func(a, b ReadChunk) int { return strings.Compare(a.ID, b.ID) })
