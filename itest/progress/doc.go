@@ -34,6 +34,12 @@
 //  12. PostgreSQL in the same shape: pkg/progress TestTheCanonicalShape, TestTwoFamiliesInOneShape
 //  13. round trips and refused combinations: pkg/report TestReportsComeBack, TestCombinationsOfStates
 //
-// Why a job does not move is named within 10 s: pkg/progress TestWhyNamesWhatDoesNotMove, and with real causes the parts of
-// TestProgressOfTwoDatabases. A wait for caught-up: TestCaughtUpMeansVisible. The page: TestPage.
+// Why a job does not move is named within 10 s: pkg/progress TestWhyNamesWhatDoesNotMove, and with real causes, each with the
+// time that it took, the parts of TestProgressOfTwoDatabases: a sink that is locked, a source that is down, a subtask that an
+// epoch waits for, nobody for a role, dead letters that come, a lost slot. With each, the command line has to say the same and
+// the alert has to see it, in a Prometheus that reads the service by the rules that we ship; the queries of the dashboard have
+// to find something there. When alerts fire: TestRulesFire.
+//
+// A wait for caught-up: TestCopy/caught_up_means_visible, and 5 on time-out with the reason in a_blocked_sink_is_named. The page
+// in a browser: TestCopy/page.
 package progress

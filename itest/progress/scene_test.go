@@ -41,6 +41,12 @@ sinks:
     type: postgres
     url: ${TARGET_URL}
     schema: copy
+    dlq: true
+  lake:
+    from: [pg]
+    type: files
+    mode: append
+    files: {path: "${LAKE}", format: jsonl}
 `
 
 // scene is a job with two databases as its sources, in separate processes, with two progress services.
@@ -50,6 +56,8 @@ type scene struct {
 	my     *harness.MySQL
 	target *harness.Postgres
 	mesh   *mesh.Mesh
+	lake   string // where the sink of files writes
+	alerts *prometheus
 }
 
 const (
@@ -62,7 +70,7 @@ func newScene(t *testing.T) *scene {
 	t.Helper()
 	s := &scene{
 		t: t, pg: harness.StartPostgres(t, harness.PostgresConfig{}), my: harness.StartMySQL(t, harness.MySQLConfig{}),
-		target: harness.StartPostgres(t, harness.PostgresConfig{}),
+		target: harness.StartPostgres(t, harness.PostgresConfig{}), lake: t.TempDir(),
 	}
 	s.source(fmt.Sprintf("ALTER SYSTEM SET max_slot_wal_keep_size = '%dMB'", keepLimit>>20))
 	s.source("SELECT pg_reload_conf()")
@@ -75,8 +83,9 @@ func newScene(t *testing.T) *scene {
 	}
 	s.mesh = mesh.Start(t, mesh.Config{
 		Roles: []mesh.Role{mesh.Coordinator, mesh.CDCPostgres, mesh.CDCMySQL, mesh.Sink, mesh.Progress, mesh.Progress},
-		Env:   []string{"PG_URL=" + s.pg.URL("postgres"), "MY_URL=" + s.my.URL("canary"), "TARGET_URL=" + s.target.URL("postgres")},
+		Env:   []string{"PG_URL=" + s.pg.URL("postgres"), "MY_URL=" + s.my.URL("canary"), "TARGET_URL=" + s.target.URL("postgres"), "LAKE=" + s.lake},
 	})
+	s.alerts = startPrometheus(t, s.mesh.Of(mesh.Progress)[0])
 	return s
 }
 
@@ -187,14 +196,4 @@ func live(d *progress.Detail) error {
 		}
 	}
 	return nil
-}
-
-// waitsFor says whether a detail names what keeps the job from moving.
-func waitsFor(d *progress.Detail, kind progress.FindingKind, about string) error {
-	for _, f := range d.Findings {
-		if f.Kind == kind && !f.Note && strings.HasPrefix(f.About, about) {
-			return nil
-		}
-	}
-	return fmt.Errorf("no %s of %q in %q", kind, about, d.Why)
 }

@@ -3,13 +3,9 @@ package progress
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/itest/mesh"
 	"weir.dev/weir/pkg/position"
@@ -32,8 +28,11 @@ func TestProgressOfTwoDatabases(t *testing.T) {
 		{"an idle source is not stalled", (*scene).idles},
 		{"no metric has a name or position of a database", (*scene).counts},
 		{"a restore is told", (*scene).restores},
+		{"dead letters that come are named", (*scene).fills},
+		{"every panel of the dashboard has data", (*scene).draws},
 		{"a blocked sink is named", (*scene).blocks},
 		{"a source that is down is named", (*scene).loses},
+		{"a subtask that an epoch waits for is named", (*scene).hangs},
 		{"nobody for a role is named", (*scene).misses},
 		{"a lost slot is named", (*scene).dropsSlot},
 		{"records go with the job", (*scene).ends},
@@ -233,70 +232,6 @@ func (s *scene) restores(t *testing.T) {
 	}
 }
 
-// named is how soon a cause has to be named.
-const named = 10 * time.Second
-
-func (s *scene) blocks(t *testing.T) {
-	conn, err := s.target.Connect(t.Context(), "postgres")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	tx, err := conn.BeginTx(t.Context(), pgx.TxOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), "LOCK TABLE copy.canary_a IN ACCESS EXCLUSIVE MODE"); err != nil {
-		t.Fatal(err)
-	}
-	s.source("INSERT INTO canary_a SELECT i, 'b' FROM generate_series(40001, 40100) i")
-	s.until(named+3*time.Second, "the blocked sink to be named", func(d *progress.Detail) error { return waitsFor(d, progress.SinkBlocked, "copy") })
-	a := s.mesh.Ask(t, "status", "shop", "--wait-for", "caught-up", "--timeout", "3s", "--json")
-	f, err := a.Fault()
-	if err != nil || a.Exit != 5 || !strings.Contains(f.Why, "sink copy") {
-		t.Errorf("exit %d, %s, %v", a.Exit, f.Why, err)
-	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.mesh.CaughtUp(t, "shop")
-}
-
-func (s *scene) loses(t *testing.T) {
-	if err := s.pg.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.until(named+20*time.Second, "the source to be named", func(d *progress.Detail) error { return waitsFor(d, progress.SourceDown, "shop") })
-	if err := s.pg.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.mesh.CaughtUp(t, "shop")
-}
-
-func (s *scene) misses(t *testing.T) {
-	m := s.mesh.Of(mesh.Sink)[0]
-	m.Kill()
-	s.until(named+5*time.Second, "the missing role to be named", func(d *progress.Detail) error { return waitsFor(d, progress.NoNode, "sink:postgres") })
-	if err := m.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.mesh.CaughtUp(t, "shop")
-}
-
-func (s *scene) dropsSlot(t *testing.T) {
-	s.source("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active_pid IS NOT NULL")
-	conn, err := s.pg.Connect(t.Context(), "postgres")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	s.until(30*time.Second, "the slot to be free", func(*progress.Detail) error {
-		_, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active_pid IS NOT NULL; SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
-		return err
-	})
-	s.until(named+30*time.Second, "the lost slot to be named", func(d *progress.Detail) error { return waitsFor(d, progress.SlotLost, "shop") })
-}
-
 func (s *scene) ends(t *testing.T) {
 	s.until(30*time.Second, "what the attempt said to be gone", func(d *progress.Detail) error {
 		if d.CDC != nil || len(d.Sources[0].Readers) > 0 {
@@ -304,29 +239,4 @@ func (s *scene) ends(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// A wait for caught-up is over only when what was committed before it is visible at the sink, under load; WEIR_CAUGHT_UP is
-// how often it is tried.
-func TestCaughtUpMeansVisible(t *testing.T) {
-	t.Parallel()
-	times := 8
-	if n, err := strconv.Atoi(os.Getenv("WEIR_CAUGHT_UP")); err == nil {
-		times = n
-	}
-	s := newCopy(t)
-	stop := s.load()
-	defer stop()
-	for i := range times {
-		id := 1_000_000 + i
-		s.source(fmt.Sprintf("INSERT INTO marks VALUES (%d)", id))
-		s.mesh.CaughtUp(t, "copy")
-		var there bool
-		if err := s.look.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM copy.marks WHERE id = $1)", id).Scan(&there); err != nil {
-			t.Fatal(err)
-		}
-		if !there {
-			t.Errorf("wait %d was over before the row of before it was visible", i)
-		}
-	}
 }
