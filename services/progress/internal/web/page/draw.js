@@ -39,7 +39,7 @@ function showEpochs(list) {
 function showRecoveries(list) {
   const kinds = { LOSS: "a process, or what it did, was lost", STALL: "epochs did not end", FREE: "a target was away, or work was handed over" };
   set($("recoveries"), list.length ? table("Newest first", ["At", "What for", "Went on from", "Reason"],
-    list.map((r) => [r.at.slice(0, 19).replace("T", " ") + " UTC", kinds[r.kind] || r.kind, r.from ? "epoch " + r.from : "the beginning", r.reason || ""]))
+    list.map((r) => [r.at.slice(0, 19).replace("T", " ") + " UTC", kinds[r.kind] || r.kind, r.from ? "epoch " + r.from : "the beginning", el("span", { class: "text" }, r.reason || "")]))
     : el("p", {}, "None lately."));
 }
 

@@ -43,7 +43,7 @@ function letters(j) {
   const lately = Object.fromEntries((j.findings || []).filter((f) => f.kind === "letters_fill").map((f) => [f.about, f.text]));
   const kept = j.sinks.filter((k) => k.dead);
   set($("letters"), ...(kept.length ? [table("Rows that a target refused", ["Sink", "There", "Lately", "To see and to repeat them"],
-    kept.map((k) => [k.name, number(k.dead), lately[k.name] ? el("span", { class: "warn" }, lately[k.name]) : "none within a minute", el("code", {}, "weir dlq list " + j.job)]))]
+    kept.map((k) => [k.name, number(k.dead), lately[k.name] ? el("span", { class: "warn text" }, lately[k.name]) : "none within a minute", el("code", {}, "weir dlq list " + j.job)]))]
     : [el("p", {}, "None.")]));
 }
 
