@@ -24,15 +24,21 @@ const arguments = "--failure task-crash,checkpoint-restore,jobmanager-restart,sa
 type stand struct {
 	weir           string
 	source, target *harness.Postgres
+	from, to       string   // URLs
+	secrets        []string // in them
+	env            []string
 }
 
 func begin(t *testing.T) stand {
 	t.Helper()
-	return stand{
+	s := stand{
 		weir:   harness.BuildBinary(t, "weir.dev/weir/services/weir/cmd/weir"),
 		source: harness.StartPostgres(t, harness.PostgresConfig{}),
 		target: harness.StartPostgres(t, harness.PostgresConfig{}),
 	}
+	s.from, s.to = s.source.URL("postgres"), s.target.URL("postgres")
+	s.secrets = []string{s.source.Admin.Password, s.target.Admin.Password}
+	return s
 }
 
 // verify runs the command and returns what it printed, its exit code and its report.
@@ -40,9 +46,10 @@ func (s stand) verify(t *testing.T, args ...string) (out string, exit int, repor
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "eo.json")
 	cmd := exec.CommandContext(t.Context(), s.weir, append([]string{
-		"verify", "--source", s.source.URL("postgres"), "--target", s.target.URL("postgres"), "--report", file,
+		"verify", "--source", s.from, "--target", s.to, "--report", file,
 	}, args...)...)
 	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), s.env...)
 	b, err := cmd.CombinedOutput()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		t.Fatal(err)
@@ -62,8 +69,10 @@ func (s stand) verify(t *testing.T, args ...string) (out string, exit int, repor
 	if err := json.Unmarshal(text, &report); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(text)+string(b), s.source.Admin.Password) {
-		t.Error("a password is shown")
+	for _, secret := range s.secrets {
+		if strings.Contains(string(text)+string(b), secret) {
+			t.Error("a password is shown")
+		}
 	}
 	return string(b), cmd.ProcessState.ExitCode(), report
 }
@@ -89,7 +98,53 @@ func TestCertificate(t *testing.T) {
 	if more := os.Getenv("ITEST_VERIFY"); more != "" {
 		args = more
 	}
-	out, exit, report := s.verify(t, strings.Fields(args)...)
+	s.wantPassed(t, 2, strings.Fields(args)...)
+	s.wantNothingLeft(t)
+}
+
+// TestLake is the certificate for Iceberg tables, from MySQL; ClickHouse reads them too. Its classes by ITEST_VERIFY_LAKE.
+func TestLake(t *testing.T) {
+	source, dir := harness.StartMySQL(t, harness.MySQLConfig{}), t.TempDir()
+	s := stand{
+		weir: harness.BuildBinary(t, "weir.dev/weir/services/weir/cmd/weir"), from: source.URL(""), to: "file://" + dir,
+		secrets: []string{source.Admin.Password}, env: []string{"NODE_PATH=" + clickHouse(t)},
+	}
+	args := "--failure task-crash --rate 60 --judge"
+	if more := os.Getenv("ITEST_VERIFY_LAKE"); more != "" {
+		args = more + " --judge"
+	}
+	for _, r := range s.wantPassed(t, 1, strings.Fields(args)...).Results {
+		if !r.Judged {
+			t.Errorf("%s: ClickHouse was not asked", r.Class)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 0 {
+		t.Errorf("left in the lake: %v, %v", left, err)
+	}
+	if n, err := source.Text(t.Context(), "", "SELECT concat(count(*)) FROM information_schema.schemata WHERE schema_name LIKE 'wv%'"); err != nil || n != "0" {
+		t.Errorf("left at the source: %s, %v", n, err)
+	}
+}
+
+// clickHouse installs the judge and returns where node finds it.
+func clickHouse(t *testing.T) string {
+	t.Helper()
+	root, err := harness.RepoRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), filepath.Join(root, "scripts", "setup-chdb.sh")).Output()
+	if err != nil {
+		t.Fatalf("install ClickHouse: %v", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "node_modules")
+}
+
+// wantPassed verifies, and checks that the report says all that it has to say; so many sinks have ledgers and readers.
+func (s stand) wantPassed(t *testing.T, sinks int, args ...string) verify.Report {
+	t.Helper()
+	out, exit, report := s.verify(t, args...)
 	if exit != 0 || !report.Passed || len(report.Results) == 0 {
 		t.Errorf("exit %d, %d results", exit, len(report.Results))
 	}
@@ -99,7 +154,7 @@ func TestCertificate(t *testing.T) {
 		}
 	}
 	for _, r := range report.Results {
-		if len(r.Faults) == 0 || r.Events == nil || r.Events.Source == 0 || r.Events.Source != r.Events.Target || len(r.Ledgers) != 2 || len(r.Readers) != 2 {
+		if len(r.Faults) == 0 || r.Events == nil || r.Events.Source == 0 || r.Events.Source != r.Events.Target || len(r.Ledgers) != sinks || len(r.Readers) != sinks {
 			t.Errorf("%+v", r)
 		}
 		for _, f := range r.Faults {
@@ -108,7 +163,7 @@ func TestCertificate(t *testing.T) {
 			}
 		}
 	}
-	s.wantNothingLeft(t)
+	return report
 }
 
 // TestAuditFails writes a change to the changelog a second time, and a row of nobody into the copy, while the class runs: it fails, by

@@ -1,7 +1,9 @@
-// Command eoverify is `weir verify` with databases of its own: it starts two private PostgreSQL servers, hands their URLs to the
-// weir program with all further arguments, and ends as that ends.
+// Command eoverify is `weir verify` with a source and a target of its own: it starts private servers, hands their URLs to the weir
+// program with all further arguments, and ends as that ends.
 //
-//	eoverify [-weir PROGRAM] [--failure all --seeds 1 ...]
+//	eoverify [-weir PROGRAM] [-from postgres|mysql] [-to postgres|iceberg] [--failure all --seeds 1 ...]
+//
+// For --judge it installs ClickHouse (the npm package chdb) in the user's cache folder.
 package main
 
 import (
@@ -11,6 +13,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -36,29 +41,34 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) (code int, err error) {
-	var weir string
-	if len(args) > 1 && args[0] == "-weir" {
-		weir, args = args[1], args[2:]
-	} else if weir, err = harness.Build(ctx, "weir.dev/weir/services/weir/cmd/weir"); err != nil {
-		return exitFailed, err
+	own := map[string]string{"-weir": "", "-from": "postgres", "-to": "postgres"}
+	for len(args) > 1 {
+		if _, ok := own[args[0]]; !ok {
+			break
+		}
+		own[args[0]], args = args[1], args[2:]
 	}
-	var source, target *harness.Postgres
-	var group errgroup.Group
-	group.Go(func() (err error) {
-		source, err = harness.RunPostgres(ctx, harness.PostgresConfig{})
-		return err
-	})
-	group.Go(func() (err error) {
-		target, err = harness.RunPostgres(ctx, harness.PostgresConfig{})
-		return err
-	})
-	err = group.Wait()
+	weir := own["-weir"]
+	if weir == "" {
+		if weir, err = harness.Build(ctx, "weir.dev/weir/services/weir/cmd/weir"); err != nil {
+			return exitFailed, err
+		}
+	}
+	env := os.Environ()
+	if slices.Contains(args, "--judge") {
+		modules, err := judge(ctx)
+		if err != nil {
+			return exitEnvironment, err
+		}
+		env = append(env, "NODE_PATH="+modules)
+	}
+	source, target, err := ends(ctx, own["-from"], own["-to"])
 	defer func() { err = errors.Join(err, source.Close(), target.Close()) }()
 	if err != nil {
 		return exitEnvironment, err
 	}
 	cmd := exec.CommandContext(ctx, weir, append([]string{"verify"}, args...)...)
-	cmd.Env = append(os.Environ(), "VERIFY_SOURCE="+source.URL("postgres"), "VERIFY_TARGET="+target.URL("postgres"))
+	cmd.Env = append(env, "VERIFY_SOURCE="+source.url, "VERIFY_TARGET="+target.url)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = time.Minute
@@ -69,4 +79,74 @@ func run(ctx context.Context, args []string) (code int, err error) {
 		return exitFailed, err
 	}
 	return 0, nil
+}
+
+// end is one side of the verification, and how it is taken down.
+type end struct {
+	url  string
+	down func() error
+}
+
+// Close takes the end down, if it is up.
+func (e end) Close() error {
+	if e.down == nil {
+		return nil
+	}
+	return e.down()
+}
+
+// ends makes both sides at the same time. What is up is returned with an error, too.
+func ends(ctx context.Context, from, to string) (source, target end, err error) {
+	kinds := map[string]func(context.Context) (end, error){"postgres": postgres, "mysql": mysql, "iceberg": iceberg}
+	if kinds[from] == nil || kinds[to] == nil || from == "iceberg" || to == "mysql" {
+		return source, target, fmt.Errorf("-from %s -to %s: from postgres or mysql, to postgres or iceberg", from, to)
+	}
+	var group errgroup.Group
+	group.Go(func() (err error) {
+		source, err = kinds[from](ctx)
+		return err
+	})
+	group.Go(func() (err error) {
+		target, err = kinds[to](ctx)
+		return err
+	})
+	err = group.Wait()
+	return source, target, err
+}
+
+func postgres(ctx context.Context) (end, error) {
+	s, err := harness.RunPostgres(ctx, harness.PostgresConfig{})
+	if err != nil {
+		return end{}, err
+	}
+	return end{s.URL("postgres"), s.Close}, nil
+}
+
+func mysql(ctx context.Context) (end, error) {
+	s, err := harness.RunMySQL(ctx, harness.MySQLConfig{})
+	if err != nil {
+		return end{}, err
+	}
+	return end{s.URL(""), s.Close}, nil
+}
+
+// iceberg is a folder; the run removes what it makes there.
+func iceberg(context.Context) (end, error) {
+	dir, err := os.MkdirTemp("", "eoverify-lake-")
+	if err != nil {
+		return end{}, err
+	}
+	return end{"file://" + dir, func() error { return os.RemoveAll(dir) }}, nil
+}
+
+// judge installs ClickHouse where node can find it.
+func judge(ctx context.Context) (modules string, err error) {
+	root, err := harness.RepoRoot()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(root, "scripts", "setup-chdb.sh"))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	return filepath.Join(strings.TrimSpace(string(out)), "node_modules"), err
 }

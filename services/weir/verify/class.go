@@ -19,8 +19,12 @@ type class struct {
 	// trigger is when the harm is done, for people.
 	trigger string
 	mode    string
-	// relayed puts a relay between each process and NATS, databases one before source and target.
+	// relayed puts a relay between each process and NATS, databases one before source and target, where they have a line.
 	relayed, databases bool
+	// letters sets bad rows of the copy aside.
+	letters bool
+	// unfit says why the class means nothing between these two; empty when it does.
+	unfit func(pair) string
 	// patience is the timeout of epochs; "10s" when empty.
 	patience string
 	run      func(context.Context, *trial) error
@@ -33,8 +37,13 @@ func (c class) timeout() string {
 	return c.patience
 }
 
-// roles are those of the processes a run begins with: of each role one can be lost.
-var roles = [...]string{coordinator, coordinator, reader, reader, sinks, sinks}
+// lacks is why a class does not run between these two; empty when it does.
+func (c class) lacks(p pair) string {
+	if c.unfit == nil {
+		return ""
+	}
+	return c.unfit(p)
+}
 
 // catalogue lists the classes in the order in which `--failure all` runs them. The first five have the names that the certificates of
 // other engines made known.
@@ -51,19 +60,31 @@ func Catalogue() []string {
 	return names
 }
 
-// choose finds classes by their names, with commas between; "all" is every class. They come in the order of the catalogue, once each.
-func choose(names string) ([]class, error) {
+// choose finds classes by their names, with commas between; "all" is every class that means something between the two, and the others
+// are left out with their reasons. They come in the order of the catalogue, once each.
+func choose(names string, p pair) (chosen []class, out []LeftOut, err error) {
 	all := catalogue()
 	if names == "all" {
-		return all, nil
+		for _, c := range all {
+			if why := c.lacks(p); why != "" {
+				out = append(out, LeftOut{c.name, why})
+			} else {
+				chosen = append(chosen, c)
+			}
+		}
+		return chosen, out, nil
 	}
 	wanted := make(map[string]bool)
 	for name := range strings.SplitSeq(names, ",") {
 		name = strings.TrimSpace(name)
-		if !slices.ContainsFunc(all, func(c class) bool { return c.name == name }) {
-			return nil, fmt.Errorf("there is no failure class %q; there are %s", name, strings.Join(Catalogue(), ", "))
+		i := slices.IndexFunc(all, func(c class) bool { return c.name == name })
+		if i < 0 {
+			return nil, nil, fmt.Errorf("there is no failure class %q; there are %s", name, strings.Join(Catalogue(), ", "))
+		}
+		if why := all[i].lacks(p); why != "" {
+			return nil, nil, fmt.Errorf("%s does not run with %s: %s", name, p, why)
 		}
 		wanted[name] = true
 	}
-	return slices.DeleteFunc(all, func(c class) bool { return !wanted[c.name] }), nil
+	return slices.DeleteFunc(all, func(c class) bool { return !wanted[c.name] }), nil, nil
 }

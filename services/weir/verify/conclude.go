@@ -21,11 +21,6 @@ func (t *trial) conclude(ctx context.Context, r *Result) error {
 	if err := t.control.CaughtUp(waiting, t.id); err != nil {
 		return fmt.Errorf("wait until the target has everything: %w", err)
 	}
-	if t.cfg.beforeAudit != nil {
-		if err := t.cfg.beforeAudit(ctx, t.scratch); err != nil {
-			return err
-		}
-	}
 	find := func(err error) {
 		if err != nil {
 			r.Findings = append(r.Findings, err.Error())
@@ -33,6 +28,9 @@ func (t *trial) conclude(ctx context.Context, r *Result) error {
 	}
 	find(t.judgeRows(ctx, r))
 	find(t.judgeEvents(ctx, r))
+	judged, err := t.dst.judged(ctx)
+	r.Judged = judged
+	find(err)
 	if len(r.Findings) == 0 {
 		took := seconds(time.Since(t.first))
 		r.Reconciled = &took
@@ -44,7 +42,7 @@ func (t *trial) conclude(ctx context.Context, r *Result) error {
 			err = errors.Join(err, fmt.Errorf("reader %d never saw its target", i))
 		}
 		find(err)
-		r.Readers = append(r.Readers, Reader{Target: []string{copying, logging}[i], Looks: reader.Looks(), Clean: err == nil})
+		r.Readers = append(r.Readers, Reader{Target: t.dst.sinks()[i], Looks: reader.Looks(), Clean: err == nil})
 	}
 	if _, err := t.control.Verify(ctx, t.id, t.cfg.Ledger(t.resolve)); err != nil {
 		find(fmt.Errorf("epochs verify: %w", err))
@@ -52,30 +50,44 @@ func (t *trial) conclude(ctx context.Context, r *Result) error {
 	return nil
 }
 
+// References of the job to its ends.
+const (
+	sourceRef = "${VERIFY_SOURCE}"
+	targetRef = "${VERIFY_TARGET}"
+)
+
 // resolve gives the job's references the values that its processes have.
 func (t *trial) resolve(ref string) (string, error) {
 	switch ref {
-	case "${VERIFY_SOURCE}":
-		return t.scratch.source, nil
-	case "${VERIFY_TARGET}":
-		return t.scratch.target, nil
+	case sourceRef:
+		return t.cfg.Source, nil
+	case targetRef:
+		if ice, ok := t.dst.(*iceTarget); ok {
+			return ice.dir, nil
+		}
+		return t.cfg.Target, nil
 	}
 	return "", fmt.Errorf("%s is no reference of the run's job", ref)
 }
 
 func (t *trial) judgeRows(ctx context.Context, r *Result) error {
-	var pairs []audit.TablePair
-	for _, table := range shop.Tables() {
-		pairs = append(pairs, audit.TablePair{Source: t.shop() + "." + table, Target: t.copy() + "." + table})
-	}
-	outcomes, err := audit.CompareTables(ctx, audit.CompareConfig{
-		SourceURL: t.scratch.source, TargetURL: t.scratch.target, Tables: pairs,
-	})
+	want, err := t.src.content(ctx)
 	if err != nil {
-		return fmt.Errorf("final rows: %w", err)
+		return fmt.Errorf("final rows of the source: %w", err)
+	}
+	got, err := t.dst.content(ctx)
+	if err != nil {
+		return fmt.Errorf("final rows of the target: %w", err)
 	}
 	r.Rows = &Rows{}
-	for _, c := range outcomes {
+	for _, table := range shop.Tables() {
+		for _, rows := range got[table] {
+			for _, row := range rows {
+				t.plain(row)
+			}
+		}
+		c := audit.Compare(want[table], got[table])
+		c.TablePair = audit.TablePair{Source: table, Target: table}
 		r.Rows.Source += c.SourceRows
 		r.Rows.Target += c.TargetRows
 		r.Rows.Missing += c.Missing
@@ -91,21 +103,30 @@ func (t *trial) judgeRows(ctx context.Context, r *Result) error {
 	return err
 }
 
+// plain makes the cells of a target comparable with those of the source.
+func (t *trial) plain(row audit.Cells) {
+	for name, v := range row {
+		if v != nil {
+			text := t.src.plain(name, *v)
+			row[name] = &text
+		}
+	}
+}
+
 func (t *trial) judgeEvents(ctx context.Context, r *Result) error {
-	want, err := t.oracle.Changes(ctx)
+	want, err := t.src.changes(ctx)
 	if err != nil {
 		return fmt.Errorf("the source's log: %w", err)
 	}
 	if len(want) == 0 {
 		return errors.New("the source's log holds no changes")
 	}
-	var tables []audit.Table
-	for _, name := range shop.Tables() {
-		tables = append(tables, audit.Table{Name: name, Key: shop.Key(name)})
-	}
-	got, err := audit.Changelog(ctx, t.scratch.target, t.log(), t.shop(), tables)
+	got, err := t.dst.changes(ctx)
 	if err != nil {
 		return err
+	}
+	for _, c := range got {
+		t.plain(c.Cells)
 	}
 	j := audit.Judge(got, want)
 	r.Events = &Events{
@@ -117,8 +138,8 @@ func (t *trial) judgeEvents(ctx context.Context, r *Result) error {
 
 func (t *trial) judgeLedgers(ctx context.Context, r *Result) error {
 	var errs []error
-	for sink, schema := range map[string]string{copying: t.copy(), logging: t.log()} {
-		log, err := audit.Ledger(ctx, t.scratch.target, schema, t.id, sink)
+	for _, sink := range t.dst.sinks() {
+		log, err := t.dst.ledger(ctx, sink)
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -24,7 +24,15 @@ func crashes() []class {
 			name: "lost-commit-reply", trigger: "the target has COMMIT, its reply is lost; three times", mode: byItself,
 			databases: true, run: lostCommitReply,
 		},
-		{name: "partial-fan-out", trigger: "one of two sinks has committed an epoch", mode: byItself, run: partialFanOut},
+		{
+			name: "partial-fan-out", trigger: "one of two sinks has committed an epoch", mode: byItself, run: partialFanOut,
+			unfit: func(p pair) string {
+				if p.to == iceberg {
+					return "one sink makes both tables, in one transaction of the catalog"
+				}
+				return ""
+			},
+		},
 	}
 }
 
@@ -162,7 +170,7 @@ func lostCommitReply(ctx context.Context, t *trial) error {
 		if err := t.aim(ctx); err != nil {
 			return err
 		}
-		if err := t.cutCommit(ctx, false); err != nil {
+		if err := t.dst.after(ctx, t); err != nil {
 			return err
 		}
 	}
@@ -178,10 +186,10 @@ func partialFanOut(ctx context.Context, t *trial) error {
 	var n *node
 	err := t.whileHeld(ctx, func() error {
 		err := t.until(ctx, "one sink to be ahead of the other", func(ctx context.Context) (err error) {
-			if behind, err = t.ledgerAt(ctx, t.copy(), copying); err != nil {
+			if behind, err = t.dst.ledgerAt(ctx, copying); err != nil {
 				return err
 			}
-			if ahead, err = t.ledgerAt(ctx, t.log(), logging); err != nil {
+			if ahead, err = t.dst.ledgerAt(ctx, logging); err != nil {
 				return err
 			}
 			if ahead <= behind {
@@ -205,9 +213,4 @@ func partialFanOut(ctx context.Context, t *trial) error {
 		return err
 	}
 	return back(ctx, n)
-}
-
-// ledgerAt is the newest epoch that a sink's ledger holds.
-func (t *trial) ledgerAt(ctx context.Context, schema, sink string) (int64, error) {
-	return value[int64](ctx, t.scratch.target, "SELECT epoch FROM "+schema+".weir_ledger WHERE job = $1 AND sink = $2", t.id, sink)
 }

@@ -62,7 +62,7 @@ func checkpointRestore(ctx context.Context, t *trial) error {
 
 // others runs processes with new names for the job's tasks.
 func (t *trial) others(ctx context.Context) error {
-	for _, role := range []string{reader, sinks, sinks} {
+	for _, role := range []string{t.src.role(), sinks, sinks} {
 		if err := t.add(ctx, role); err != nil {
 			return err
 		}
@@ -121,7 +121,11 @@ func savepointRestore(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	if err := t.kill(ctx, "every process that ran tasks, once suspended; then other processes, with 3 writers for 2", t.workers()...); err != nil {
+	what := "every process that ran tasks, once suspended; then other processes"
+	if t.dst.parallel() {
+		what += ", with 3 writers for 2"
+	}
+	if err := t.kill(ctx, what, t.workers()...); err != nil {
 		return err
 	}
 	t.faults[0].Evidence += fmt.Sprintf("; suspended behind epoch %d, a %s", s.head.Durable.Epoch, s.head.Durable.Kind)
@@ -153,66 +157,10 @@ func sinkCommitFault(ctx context.Context, t *trial) error {
 		if err := t.aim(ctx); err != nil {
 			return err
 		}
-		var err error
-		switch i {
-		case 0:
-			err = t.cutCommit(ctx, true)
-		case 1:
-			err = t.killInCommit(ctx)
-		default:
-			err = t.cutCommit(ctx, false)
-		}
-		if err != nil {
+		broken := []func(context.Context, *trial) error{t.dst.before, t.dst.within, t.dst.after}[i]
+		if err := broken(ctx, t); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// commitWord is what a committer sends to end its transaction.
-const commitWord = "COMMIT\x00"
-
-// cutCommit breaks the connection at a COMMIT: before the target has it, or before its reply has arrived.
-func (t *trial) cutCommit(ctx context.Context, before bool) error {
-	what := "the connection breaks when the target has COMMIT, before its reply"
-	if before {
-		what = "the connection breaks at COMMIT, before the target has it"
-	}
-	err := t.strike(what, func() (string, error) {
-		made := t.target.Cuts()
-		t.target.CutAfter(commitWord, before)
-		err := t.until(ctx, "a COMMIT", func(context.Context) error {
-			if t.target.Cuts() == made {
-				return errors.New("none yet")
-			}
-			return nil
-		})
-		return "1 connection cut at COMMIT", err
-	})
-	if err != nil {
-		return err
-	}
-	return t.recovered(ctx)
-}
-
-// killInCommit kills the committer while the target works inside its transaction.
-func (t *trial) killInCommit(ctx context.Context) error {
-	var n *node
-	err := t.whileHeld(ctx, func() error {
-		backend, err := t.heldUp(ctx)
-		if err != nil {
-			return err
-		}
-		if n, err = t.holder(ctx, copyCommitter()); err != nil {
-			return err
-		}
-		return t.kill(ctx, fmt.Sprintf("the committer inside its transaction (session %d)", backend), n)
-	})
-	if err != nil {
-		return err
-	}
-	if err := t.recovered(ctx); err != nil {
-		return err
-	}
-	return back(ctx, n)
 }

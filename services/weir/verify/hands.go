@@ -8,13 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/services/weir/verify/process"
-	"weir.dev/weir/services/weir/verify/shop"
 )
 
 // aim waits until a few epochs have been committed and then for a part of one, as the seed has it: faults come at any phase.
@@ -76,51 +73,37 @@ func back(ctx context.Context, nodes ...*node) error {
 }
 
 // workers are the processes that run the job's tasks.
-func (t *trial) workers() []*node { return append(t.of(reader), t.of(sinks)...) }
-
-// hold keeps the copy's next commit inside its transaction: somebody else has locked the tables. Readers are not held up.
-func (t *trial) hold(ctx context.Context) (release func() error, err error) {
-	conn, err := pgx.Connect(ctx, t.scratch.target)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, table := range shop.Tables() {
-		names = append(names, t.copy()+"."+table)
-	}
-	// A commit under way may lock the tables in another order; the server then ends one of the two, and this one asks again.
-	err = eventually(ctx, func() error {
-		_, err := conn.Exec(ctx, "BEGIN; LOCK TABLE "+strings.Join(names, ", ")+" IN SHARE ROW EXCLUSIVE MODE")
-		if err != nil {
-			_, undo := conn.Exec(ctx, "ROLLBACK")
-			err = errors.Join(err, undo)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
-	}
-	return func() error { return conn.Close(context.WithoutCancel(ctx)) }, nil // ends the transaction
-}
+func (t *trial) workers() []*node { return append(t.of(t.src.role()), t.of(sinks)...) }
 
 // whileHeld does something while the copy's next commit is held.
 func (t *trial) whileHeld(ctx context.Context, do func() error) error {
-	release, err := t.hold(ctx)
+	release, err := t.dst.hold(ctx)
 	if err != nil {
 		return err
 	}
 	return errors.Join(do(), release())
 }
 
-// heldUp waits until a commit of the copy waits inside its transaction, and returns the server's name of the session.
-func (t *trial) heldUp(ctx context.Context) (backend int32, err error) {
-	err = t.until(ctx, "a commit that waits", func(ctx context.Context) error {
-		backend, err = value[int32](ctx, t.scratch.target, `SELECT a.pid FROM pg_stat_activity a JOIN pg_locks l USING (pid)
-			WHERE a.application_name LIKE 'weir:%' AND a.wait_event_type = 'Lock' AND a.xact_start IS NOT NULL AND NOT l.granted
-			AND l.relation IN (SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = $1) LIMIT 1`, t.copy())
-		return err
+// killHeld kills the committer of the copy while its commit is held.
+func (t *trial) killHeld(ctx context.Context, what string) error {
+	var n *node
+	err := t.whileHeld(ctx, func() error {
+		commit, err := t.dst.heldUp(ctx, t)
+		if err != nil {
+			return err
+		}
+		if n, err = t.holder(ctx, copyCommitter()); err != nil {
+			return err
+		}
+		return t.kill(ctx, what+" ("+commit+")", n)
 	})
-	return backend, err
+	if err != nil {
+		return err
+	}
+	if err := t.recovered(ctx); err != nil {
+		return err
+	}
+	return back(ctx, n)
 }
 
 // refusals count what an owner that has been replaced is refused: by the target's ledger, by the leader, by receivers, and by the

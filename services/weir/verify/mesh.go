@@ -15,7 +15,6 @@ import (
 // The roles of processes, as `weir serve` takes them.
 const (
 	coordinator = "coordinator"
-	reader      = "cdc-postgres"
 	sinks       = "sink"
 )
 
@@ -35,6 +34,8 @@ type mesh struct {
 	relayed bool
 
 	bus      *process.Process
+	busArgs  []string
+	store    string // folder of the bus
 	url      string // of the bus
 	nodes    []*node
 	database []*relay.Relay // in front of source and target
@@ -53,13 +54,14 @@ func (m *mesh) startBus(ctx context.Context) error {
 	}
 	monitor := "127.0.0.1:" + strconv.Itoa(health)
 	m.url = "nats://" + addr
-	store := filepath.Join(m.dir, "bus", "store")
-	if err := os.MkdirAll(store, 0o700); err != nil {
+	m.store = filepath.Join(m.dir, "bus", "store")
+	if err := os.MkdirAll(m.store, 0o700); err != nil {
 		return err
 	}
+	m.busArgs = []string{"verify-bus", "--listen", addr, "--http", monitor, "--store", m.store}
 	m.bus = process.New(process.Config{
 		Name: "bus", Path: m.program, Dir: filepath.Join(m.dir, "bus"),
-		Args:  []string{"verify-bus", "--listen", addr, "--http", monitor, "--store", store},
+		Args:  m.busArgs,
 		Ready: process.HTTPReady("http://" + monitor + "/healthz"),
 	})
 	return m.bus.Start(ctx)

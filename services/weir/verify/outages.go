@@ -75,9 +75,7 @@ func sourceConnectionCut(ctx context.Context, t *trial) error {
 		const part = 256 << 10
 		made := t.source.Cuts()
 		t.source.CutReplies(part)
-		err := run(ctx, t.scratch.source, fmt.Sprintf(`INSERT INTO %s.customers (id, email, name, created_at, profile)
-			SELECT 1000000000 + i, i || '@example.com', 'one of many', now(), jsonb_build_object('text', repeat('x', 200))
-			FROM generate_series(1, 5000) i`, t.shop()))
+		err := t.src.bulk(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -100,9 +98,12 @@ func targetUnreachable(ctx context.Context, t *trial) error {
 	if err := t.aim(ctx); err != nil {
 		return err
 	}
-	err := t.strike(fmt.Sprintf("the target's connections break, and new ones do, for %s", t.cfg.Outage), func() (string, error) {
+	what, back, err := t.dst.away(ctx, t)
+	if err != nil {
+		return err
+	}
+	err = t.strike(fmt.Sprintf("%s, for %s", what, t.cfg.Outage), func() (string, error) {
 		before := t.applied.Load()
-		t.target.Refuse()
 		if err := process.Pause(ctx, t.cfg.Outage); err != nil {
 			return "", err
 		}
@@ -112,8 +113,7 @@ func targetUnreachable(ctx context.Context, t *trial) error {
 		}
 		return fmt.Sprintf("epoch %d was durable, %d committed; %d transactions meanwhile", h.Durable.Epoch, h.Committed, t.applied.Load()-before), nil
 	})
-	t.target.Heal()
-	if err != nil {
+	if err := errors.Join(err, back()); err != nil {
 		return err
 	}
 	return t.recovered(ctx)
@@ -125,18 +125,23 @@ func slowSink(ctx context.Context, t *trial) error {
 		return err
 	}
 	from := t.journal.length()
-	err := t.strike("the line to the target is slow", func() (string, error) {
-		t.target.Delay(300 * time.Millisecond)
+	what, back, err := t.dst.slow(ctx, t)
+	if err != nil {
+		return err
+	}
+	err = t.strike(what, func() (string, error) {
 		if err := process.Pause(ctx, 10*time.Second); err != nil {
 			return "", err
 		}
 		s, _, err := t.journal.await(ctx, "sinks to be behind", from, func(h job.Head) bool {
 			return h.Durable != nil && h.Committed+1 < h.Durable.Epoch
 		})
-		return fmt.Sprintf("epoch %d was durable when %d was committed", s.head.Durable.Epoch, s.head.Committed), err
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("epoch %d was durable when %d was committed", s.head.Durable.Epoch, s.head.Committed), nil
 	})
-	t.target.Heal()
-	if err != nil {
+	if err := errors.Join(err, back()); err != nil {
 		return err
 	}
 	return t.recovered(ctx)

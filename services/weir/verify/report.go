@@ -26,18 +26,28 @@ type Report struct {
 	Begun    time.Time `json:"begun"`
 	Finished time.Time `json:"finished"`
 	// Seconds is the total time.
-	Seconds float64  `json:"seconds"`
-	Passed  bool     `json:"passed"`
-	Classes []Class  `json:"classes"`
-	Results []Result `json:"results"`
+	Seconds float64 `json:"seconds"`
+	Passed  bool    `json:"passed"`
+	Classes []Class `json:"classes"`
+	// All sums up all classes; it has no trigger and no mode. Reports of older programs lack it.
+	All *Class `json:"all,omitempty"`
+	// LeftOut are the classes that mean nothing between this source and this target.
+	LeftOut []LeftOut `json:"leftOut,omitempty"`
+	Results []Result  `json:"results"`
+}
+
+// LeftOut is a class that does not run here, and why.
+type LeftOut struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
 }
 
 // Class sums up the results of one failure class.
 type Class struct {
 	Name    string `json:"name"`
-	Trigger string `json:"trigger"`
+	Trigger string `json:"trigger,omitempty"`
 	// Mode is how it recovers: by itself, or by a command.
-	Mode   string `json:"mode"`
+	Mode   string `json:"mode,omitempty"`
 	Runs   int    `json:"runs"`
 	Failed int    `json:"failed"`
 	// Detect, Durable and Reconciled are seconds from the fault on, see [Fault] and [Result].
@@ -72,6 +82,8 @@ type Result struct {
 	Events     *Events  `json:"events,omitempty"`
 	Ledgers    []Ledger `json:"ledgers,omitempty"`
 	Readers    []Reader `json:"readers,omitempty"`
+	// Judged says that ClickHouse has read the tables, too, and found the same.
+	Judged bool `json:"judged,omitempty"`
 	// Log is the folder with the logs of the run's processes; kept when it failed.
 	Log string `json:"log,omitempty"`
 }

@@ -19,26 +19,36 @@ func spread(values []float64) *Spread {
 func classes(specs []class, results []Result) []Class {
 	var all []Class
 	for _, c := range specs {
-		sum := Class{Name: c.name, Trigger: c.trigger, Mode: c.mode}
-		var detect, durable, reconciled []float64
+		var own []Result
 		for _, r := range results {
-			if r.Class != c.name {
-				continue
+			if r.Class == c.name {
+				own = append(own, r)
 			}
-			sum.Runs++
-			if !r.Passed {
-				sum.Failed++
-			}
-			for _, f := range r.Faults {
-				detect = append(detect, given(f.Detect)...)
-				durable = append(durable, given(f.Durable)...)
-			}
-			reconciled = append(reconciled, given(r.Reconciled)...)
 		}
-		sum.Detect, sum.Durable, sum.Reconciled = spread(detect), spread(durable), spread(reconciled)
+		sum := summary(own)
+		sum.Name, sum.Trigger, sum.Mode = c.name, c.trigger, c.mode
 		all = append(all, sum)
 	}
 	return all
+}
+
+// summary counts runs and spreads their times.
+func summary(results []Result) Class {
+	var sum Class
+	var detect, durable, reconciled []float64
+	for _, r := range results {
+		sum.Runs++
+		if !r.Passed {
+			sum.Failed++
+		}
+		for _, f := range r.Faults {
+			detect = append(detect, given(f.Detect)...)
+			durable = append(durable, given(f.Durable)...)
+		}
+		reconciled = append(reconciled, given(r.Reconciled)...)
+	}
+	sum.Detect, sum.Durable, sum.Reconciled = spread(detect), spread(durable), spread(reconciled)
+	return sum
 }
 
 func given(v *float64) []float64 {

@@ -36,12 +36,17 @@ func (t *trial) strike(injection string, do func() (evidence string, err error))
 
 // recovered waits for the first durable epoch that was triggered after the newest fault, and notes how the mesh got there.
 func (t *trial) recovered(ctx context.Context) error {
+	return t.recoveredFrom(ctx, t.firstSight(t.faults[len(t.faults)-1].At))
+}
+
+// recoveredFrom is recovered by what was seen from an index on.
+func (t *trial) recoveredFrom(ctx context.Context, from int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, recoverTime, errors.New("it took too long"))
 	defer cancel()
 	f := &t.faults[len(t.faults)-1]
 	var failed error
 	var newest epoch.ID
-	s, _, err := t.journal.await(ctx, "an epoch that is triggered after the fault to be durable", t.firstSight(f.At), func(h job.Head) bool {
+	s, _, err := t.journal.await(ctx, "an epoch that is triggered after the fault to be durable", from, func(h job.Head) bool {
 		if h.Phase.AtRest() && h.Phase != job.Suspended {
 			failed = fmt.Errorf("the job is %s: %s %s", h.Phase, h.Reason.Code, h.Reason.Text)
 			return true

@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
@@ -32,7 +30,7 @@ const (
 	caughtUp    = 120 * time.Second
 )
 
-// The sinks of a run's job, and its source.
+// The sinks of a run's job, and its source. A target with one sink has the first.
 const (
 	origin  = "db"
 	copying = "copy"
@@ -42,13 +40,11 @@ const (
 // jobSpec has short pauses, so that a run meets many epochs and waits for its faults and not for restarts.
 const jobSpec = `apiVersion: weir/v1
 job: %[1]s
-epoch: {interval: 250ms, timeout: %[5]s}
+epoch: {interval: 250ms, timeout: %[2]s}
 restart: {backoff: 100ms, cap: 1000}
 sources:
-  db: {type: postgres, url: "${VERIFY_SOURCE}", tables: ["%[2]s.*"], snapshot: {mode: never}}
-sinks:
-  copy: {from: [db], type: postgres, url: "${VERIFY_TARGET}", schema: %[3]s, mode: upsert}
-  log: {from: [db], type: postgres, url: "${VERIFY_TARGET}", schema: %[4]s, mode: changelog, writers: %[6]d}
+  db: %[3]s
+sinks:%[4]s
 `
 
 // trial is one run of one class: a flow at work, and the hands that harm it.
@@ -57,7 +53,9 @@ type trial struct {
 	cfg   Config
 	seed  uint64
 	rng   *rand.Rand
-	scratch
+	id    string
+	src   source
+	dst   target
 	*mesh
 
 	source, target *relay.Relay // nil unless the class wants them
@@ -65,15 +63,16 @@ type trial struct {
 	conn    *bus.Conn
 	reg     *registry.Registry
 	control *control.Client
+	known   atomic.Pointer[registry.Registry] // the present one, for readers
+	newest  atomic.Uint64                     // the newest epoch that was ever durable
 	journal journal
-	oracle  *audit.Oracle
 	readers []*audit.Reader
 	applied atomic.Int64
 	shut    func() error // closes the shop; may be repeated
 
 	first  time.Time // the first fault
 	faults []Fault
-	ends   []func()
+	ignore func() // ends the journal
 }
 
 // perform runs a class with a seed. An error of the environment is one of the result's findings too.
@@ -83,20 +82,24 @@ func perform(ctx context.Context, cfg Config, c class, seed uint64) (r Result) {
 	r = Result{Class: c.name, Run: id, Seed: seed, Begun: begun.UTC().Truncate(time.Millisecond), Findings: []string{}, Faults: []Fault{}}
 	t := &trial{
 		class: c, cfg: cfg, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)),
-		scratch: scratch{source: cfg.Source, target: cfg.Target, id: id},
-		mesh:    &mesh{program: cfg.Program, dir: filepath.Join(cfg.Dir, id), relayed: c.relayed},
+		id:   id,
+		mesh: &mesh{program: cfg.Program, dir: filepath.Join(cfg.Dir, id), relayed: c.relayed},
 	}
 	find := func(err error) {
 		if err != nil {
 			r.Findings = append(r.Findings, err.Error())
 		}
 	}
-	err := t.play(ctx, &r)
-	find(err)
+	var err error
+	if t.src, t.dst, err = cfg.sides(id); err != nil {
+		find(err)
+		return r
+	}
+	find(t.play(ctx, &r))
 	t.close()
 	cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
-	if err := t.scratch.end(cleaning); err != nil {
+	if err := errors.Join(t.src.end(cleaning), t.dst.end(cleaning)); err != nil {
 		find(fmt.Errorf("clean up: %w", err))
 	}
 	r.Faults = append(r.Faults, t.faults...)
@@ -131,12 +134,11 @@ func (t *trial) begin(ctx, setting context.Context) error {
 	if err := os.MkdirAll(t.dir, 0o700); err != nil {
 		return err
 	}
-	if err := t.scratch.begin(setting); err != nil {
+	if err := t.src.begin(setting); err != nil {
 		return fmt.Errorf("make the source's tables: %w", err)
 	}
-	var err error
-	if t.oracle, err = audit.OpenOracle(setting, t.scratch.source, t.shop()); err != nil {
-		return err
+	if err := t.dst.begin(setting); err != nil {
+		return fmt.Errorf("prepare the target: %w", err)
 	}
 	if err := t.startMesh(ctx, setting); err != nil {
 		return err
@@ -144,15 +146,7 @@ func (t *trial) begin(ctx, setting context.Context) error {
 	if err := t.submit(setting); err != nil {
 		return err
 	}
-	following, stop := context.WithCancel(ctx)
-	var all sync.WaitGroup
-	all.Go(func() { t.journal.follow(following, t.reg, t.id) })
-	t.ends = append(t.ends, func() { stop(); all.Wait() })
-	for _, sql := range []string{
-		audit.CopyLook(t.copy(), t.id, copying, shop.Torn(t.copy())), audit.LogLook(t.log(), t.id, logging, shop.Tables()),
-	} {
-		t.readers = append(t.readers, audit.StartReader(ctx, t.scratch.target, sql, t.durable))
-	}
+	t.readers = t.dst.watch(ctx, t.durable)
 	if err := t.open(ctx); err != nil {
 		return err
 	}
@@ -168,42 +162,73 @@ func (t *trial) begin(ctx, setting context.Context) error {
 
 // startMesh runs the bus and the class's processes.
 func (t *trial) startMesh(ctx, setting context.Context) error {
-	source, target := t.scratch.source, t.scratch.target
+	source, err := t.resolve(sourceRef)
+	if err != nil {
+		return err
+	}
+	target, err := t.resolve(targetRef)
+	if err != nil {
+		return err
+	}
 	if t.class.databases {
-		var err error
 		if t.source, err = relay.Start(setting, source); err != nil {
 			return err
 		}
 		t.database = append(t.database, t.source)
-		if t.target, err = relay.Start(setting, target); err != nil {
-			return err
+		source = t.source.URL(source)
+		if line := t.dst.line(); line != "" {
+			if t.target, err = relay.Start(setting, line); err != nil {
+				return err
+			}
+			t.database = append(t.database, t.target)
+			target = t.target.URL(target)
 		}
-		t.database = append(t.database, t.target)
-		source, target = t.source.URL(source), t.target.URL(target)
 	}
 	t.env = []string{"VERIFY_SOURCE=" + source, "VERIFY_TARGET=" + target}
 	if err := t.startBus(setting); err != nil {
 		return err
 	}
-	for _, role := range roles {
+	for _, role := range []string{coordinator, coordinator, t.src.role(), t.src.role(), sinks, sinks} { // of each one can be lost
 		if err := t.add(setting, role); err != nil {
 			return err
 		}
 	}
-	var err error
+	return t.attach(ctx, setting)
+}
+
+// attach connects to the bus and follows the job there; a second time when the bus is another one.
+func (t *trial) attach(ctx, setting context.Context) (err error) {
+	t.detach()
 	if t.conn, err = bus.Connect(ctx, bus.Options{URL: t.url, Name: "weir-verify"}); err != nil {
 		return err
 	}
 	if t.reg, err = registry.Open(setting, t.conn, 0); err != nil {
 		return err
 	}
-	t.control, err = control.Open(setting, t.conn)
-	return err
+	t.known.Store(t.reg)
+	if t.control, err = control.Open(setting, t.conn); err != nil {
+		return err
+	}
+	following, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() { t.journal.follow(following, t.reg, t.id) })
+	t.ignore = func() { stop(); all.Wait() }
+	return nil
 }
 
-// spec is the run's job, with so many writers of the changelog. The copy has one: a shop changes keys.
+// detach undoes attach.
+func (t *trial) detach() {
+	if t.ignore != nil {
+		t.ignore()
+	}
+	if t.conn != nil {
+		t.conn.Close()
+	}
+}
+
+// spec is the run's job, with so many writers where several may be.
 func (t *trial) spec(writers int) (*spec.Job, error) {
-	text := fmt.Sprintf(jobSpec, t.id, t.shop(), t.copy(), t.log(), t.class.timeout(), writers)
+	text := fmt.Sprintf(jobSpec, t.id, t.class.timeout(), t.src.spec(), t.dst.spec(writers, t.class.letters))
 	return spec.Parse([]byte(text), t.id+".yaml")
 }
 
@@ -229,17 +254,14 @@ func (t *trial) submit(ctx context.Context) error {
 
 // open starts the shop. It is ended by shut.
 func (t *trial) open(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, t.scratch.source)
+	load, err := t.src.load(ctx, t.seed, shop.Load{Rate: t.cfg.Rate, Applied: &t.applied})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var failure error
 	var done sync.WaitGroup
-	done.Go(func() {
-		defer conn.Close(context.WithoutCancel(ctx))
-		_, failure = shop.Run(ctx, conn, shop.In(t.shop(), t.seed), shop.Load{Rate: t.cfg.Rate, Applied: &t.applied})
-	})
+	done.Go(func() { failure = load(ctx) })
 	t.shut = func() error {
 		cancel()
 		done.Wait()
@@ -248,15 +270,21 @@ func (t *trial) open(ctx context.Context) error {
 	return nil
 }
 
-// durable is the newest durable epoch; false while the bus does not answer.
+// durable is the newest epoch that was ever durable, also when the bus has been put back since; false while the bus does not answer.
 func (t *trial) durable(ctx context.Context) (newest uint64, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
-	v, err := t.reg.Head(ctx, t.id)
+	v, err := t.known.Load().Head(ctx, t.id)
 	if err != nil || v.Head == nil || v.Head.Durable == nil {
 		return 0, false
 	}
-	return uint64(v.Head.Durable.Epoch), true
+	for {
+		was, is := t.newest.Load(), uint64(v.Head.Durable.Epoch)
+		if is <= was {
+			return was, true
+		}
+		t.newest.CompareAndSwap(was, is)
+	}
 }
 
 // holder is the node that runs a vertex's first subtask now.
@@ -295,11 +323,6 @@ func (t *trial) close() {
 	for _, reader := range t.readers {
 		_ = reader.Stop() // nor is this news
 	}
-	for _, end := range t.ends {
-		end()
-	}
-	if t.conn != nil {
-		t.conn.Close()
-	}
-	t.mesh.end()
+	t.detach()
+	t.end()
 }

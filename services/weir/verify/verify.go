@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"runtime"
 	"time"
 
@@ -14,8 +13,11 @@ import (
 
 // Config says what is verified, and how much of it.
 type Config struct {
-	// Source and Target are PostgreSQL URLs of databases in which schemas may be made; the source needs wal_level logical.
+	// Source and Target are URLs: postgres:// or mysql:// of a database server on which schemas may be made, and as target postgres://
+	// or file:// of a folder for Iceberg tables. A PostgreSQL source needs wal_level logical.
 	Source, Target string
+	// Judge has Iceberg tables read by ClickHouse as well, which has to find the same.
+	Judge bool
 	// Failure names the classes with commas between, or is "all".
 	Failure string
 	// Seeds is how often each class runs, Seed the first run's seed; the others follow it.
@@ -33,21 +35,16 @@ type Config struct {
 	Ledger func(resolve func(ref string) (string, error)) control.ReadLedger
 	// Each is told every result as it comes.
 	Each func(Result)
-
-	// beforeAudit is for tests: it harms the target when all has arrived, which the audit must find.
-	beforeAudit func(context.Context, scratch) error
 }
 
 // Check says what of a Config cannot be, as an error for the person who typed it.
 func (c Config) Check() error {
-	for _, v := range []struct{ name, value string }{{"--source", c.Source}, {"--target", c.Target}} {
-		u, err := url.Parse(v.value)
-		switch {
-		case v.value == "":
-			return fmt.Errorf("%s is missing", v.name)
-		case err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Port() == "":
-			return fmt.Errorf("%s is not of the form postgres://user:password@host:port/database", v.name)
-		}
+	p, err := pairOf(c.Source, c.Target)
+	if err != nil {
+		return err
+	}
+	if c.Judge && p.to != iceberg {
+		return fmt.Errorf("--judge reads Iceberg tables, and --target is %s", p.to)
 	}
 	if c.Seeds < 1 {
 		return fmt.Errorf("--seeds %d: at least 1", c.Seeds)
@@ -55,34 +52,28 @@ func (c Config) Check() error {
 	if c.Rate <= 0 {
 		return fmt.Errorf("--rate %g: more than 0", c.Rate)
 	}
-	_, err := choose(c.Failure)
+	_, _, err = choose(c.Failure, p)
 	return err
 }
 
 // Run verifies. Classes that fail are in the report; an error says that nothing could be verified; one of the
 // code CLI_VERIFY_DATABASE that a database cannot be used.
 func Run(ctx context.Context, cfg Config) (Report, error) {
-	chosen, err := choose(cfg.Failure)
+	p, err := pairOf(cfg.Source, cfg.Target)
+	if err != nil {
+		return Report{}, err
+	}
+	chosen, out, err := choose(cfg.Failure, p)
 	if err != nil {
 		return Report{}, err
 	}
 	r := Report{
-		Version: ReportVersion, Claim: "PostgreSQL -> weir -> PostgreSQL, exactly once", Command: cfg.Command,
+		Version: ReportVersion, Claim: p.String() + ", exactly once", Command: cfg.Command,
 		Revision: app.Version(), Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH,
-		Begun: time.Now().UTC().Truncate(time.Millisecond), Results: []Result{}, Passed: true,
+		Begun: time.Now().UTC().Truncate(time.Millisecond), LeftOut: out, Results: []Result{}, Passed: true,
 	}
-	if r.Source, err = serverVersion(ctx, cfg.Source); err != nil {
-		return r, unusable(err, "--source")
-	}
-	if r.Target, err = serverVersion(ctx, cfg.Target); err != nil {
-		return r, unusable(err, "--target")
-	}
-	level, err := value[string](ctx, cfg.Source, "SHOW wal_level")
-	if err == nil && level != "logical" {
-		err = fmt.Errorf("wal_level is %s", level)
-	}
-	if err != nil {
-		return r, unusable(err, "--source")
+	if r.Source, r.Target, err = cfg.versions(ctx, p); err != nil {
+		return r, err
 	}
 	for _, c := range chosen {
 		for i := range cfg.Seeds {
@@ -96,6 +87,8 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		}
 	}
 	r.Classes = classes(chosen, r.Results)
+	all := summary(r.Results)
+	all.Name, r.All = "all", &all
 	r.Finished = time.Now().UTC().Truncate(time.Millisecond)
 	r.Seconds = seconds(r.Finished.Sub(r.Begun))
 	return r, nil
@@ -104,9 +97,4 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 // unusable is the error of a database that the flag names. Errors of the driver have no passwords.
 func unusable(err error, flag string) error {
 	return fault.Wrap(err, fault.CLIVerifyDatabase, flag, err.Error())
-}
-
-func serverVersion(ctx context.Context, url string) (string, error) {
-	v, err := value[string](ctx, url, "SHOW server_version")
-	return "PostgreSQL " + v, err
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/services/weir/verify/audit"
 )
 
 func TestCatalogue(t *testing.T) {
@@ -35,7 +36,10 @@ func TestChoose(t *testing.T) {
 		{"", "", `no failure class ""`},
 	} {
 		var got []string
-		chosen, err := choose(tc.names)
+		chosen, out, err := choose(tc.names, pair{postgreSQL, postgreSQL})
+		if len(out) > 0 {
+			t.Errorf("%q leaves out %v", tc.names, out)
+		}
 		for _, c := range chosen {
 			got = append(got, c.name)
 		}
@@ -57,6 +61,12 @@ func TestCheck(t *testing.T) {
 		{"no target", "--target is missing", func(c *Config) { c.Target = "" }},
 		{"no port", "--source is not of the form", func(c *Config) { c.Source = "postgres://u:canary@h/a" }},
 		{"another database", "--target is not of the form", func(c *Config) { c.Target = "mysql://u:canary@h:3306/a" }},
+		{"a folder as source", "--source is not of the form", func(c *Config) { c.Source = "file:///a" }},
+		{"MySQL", "", func(c *Config) { c.Source = "mysql://u:canary@h:3306" }},
+		{"a lake", "", func(c *Config) { c.Target, c.Judge = "file:///lake", true }},
+		{"half a lake", "--target is not of the form", func(c *Config) { c.Target = "file://lake/a" }},
+		{"a judge of nothing", "--judge", func(c *Config) { c.Judge = true }},
+		{"a class without meaning", "partial-fan-out does not run with", func(c *Config) { c.Target, c.Failure = "file:///lake", "partial-fan-out" }},
 		{"no seeds", "--seeds", func(c *Config) { c.Seeds = 0 }},
 		{"no load", "--rate", func(c *Config) { c.Rate = 0 }},
 		{"unknown class", "failure class", func(c *Config) { c.Failure = "x" }},
@@ -81,5 +91,59 @@ func TestDatabaseThatIsNotThere(t *testing.T) {
 	f := fault.Of(err)
 	if f.Code != fault.CLIVerifyDatabase || f.Where != "--source" || f.Remedy == "" || strings.Contains(err.Error()+f.Why, "canary") {
 		t.Errorf("%+v", f)
+	}
+}
+
+// What does not run somewhere says why, and the five run everywhere.
+func TestLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, from := range []string{postgreSQL, mySQL} {
+		for _, to := range []string{postgreSQL, iceberg} {
+			chosen, out, err := choose("all", pair{from, to})
+			if err != nil || len(chosen)+len(out) != len(catalogue()) {
+				t.Errorf("%s to %s: %d run, %d do not, %v", from, to, len(chosen), len(out), err)
+			}
+			for i, c := range firstFive() {
+				if chosen[i].name != c.name {
+					t.Errorf("%s to %s: %s is left out", from, to, c.name)
+				}
+			}
+			for _, c := range out {
+				if len(c.Why) < 20 {
+					t.Errorf("%s to %s: %s is left out for %q", from, to, c.Name, c.Why)
+				}
+			}
+		}
+	}
+}
+
+func TestTorn(t *testing.T) {
+	t.Parallel()
+	row := func(cells ...string) audit.Cells {
+		c := make(audit.Cells)
+		for i := 0; i < len(cells); i += 2 {
+			c[cells[i]] = &cells[i+1]
+		}
+		return c
+	}
+	order := func(id, total string) audit.Content { return audit.Content{id: {row("id", id, "total", total)}} }
+	items := audit.Content{
+		"a": {row("order_id", "1", "quantity", "2", "price", "10.25")},
+		"b": {row("order_id", "1", "quantity", "1", "price", "0.50")},
+	}
+	for _, tc := range []struct {
+		name          string
+		orders, items audit.Content
+		want          int64
+	}{
+		{"whole", order("1", "21.00"), items, 0},
+		{"another total", order("1", "21.01"), items, 1},
+		{"no items", order("1", "21.00"), nil, 1},
+		{"no order", nil, items, 1},
+		{"another order", order("2", "21.00"), items, 2},
+	} {
+		if got := torn(tc.orders, tc.items); got != tc.want {
+			t.Errorf("%s: %d halves, want %d", tc.name, got, tc.want)
+		}
 	}
 }

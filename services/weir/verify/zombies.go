@@ -29,9 +29,8 @@ func zombieReader(ctx context.Context, t *trial) error {
 		return err
 	}
 	return t.zombie(ctx, "the reader", n, func() (string, error) {
-		held, err := value[string](ctx, t.scratch.source, `SELECT slot_name::text FROM pg_replication_slots
-			WHERE active AND slot_name LIKE 'weir\_' || $1 || '\_%' LIMIT 1`, t.id)
-		return fmt.Sprintf("process %d is stopped and holds slot %s", n.PID(), held), err
+		held, err := t.src.held(ctx)
+		return fmt.Sprintf("process %d is stopped and holds %s", n.PID(), held), err
 	})
 }
 
@@ -39,11 +38,11 @@ func zombieSink(ctx context.Context, t *trial) error {
 	if err := t.aim(ctx); err != nil {
 		return err
 	}
-	release, err := t.hold(ctx)
+	release, err := t.dst.hold(ctx)
 	if err != nil {
 		return err
 	}
-	backend, err := t.heldUp(ctx)
+	commit, err := t.dst.heldUp(ctx, t)
 	if err != nil {
 		return errors.Join(err, release())
 	}
@@ -55,16 +54,7 @@ func zombieSink(ctx context.Context, t *trial) error {
 		if err := release(); err != nil {
 			return "", err
 		}
-		// The server finishes the statement and waits for a client that is not there any more.
-		err := t.until(ctx, "the stopped committer's session to stand still", func(ctx context.Context) error {
-			state, err := value[string](ctx, t.scratch.target,
-				`SELECT coalesce(wait_event, state) FROM pg_stat_activity WHERE pid = $1 AND xact_start IS NOT NULL`, backend)
-			if err == nil && state != "ClientRead" {
-				err = fmt.Errorf("its state is %s", state)
-			}
-			return err
-		})
-		return fmt.Sprintf("process %d is stopped inside the transaction of session %d", n.PID(), backend), err
+		return fmt.Sprintf("process %d is stopped in the commit of %s", n.PID(), commit), t.dst.stuck(ctx, t, commit)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ func verifyCommand(s *settings) *cobra.Command {
 			"until the mesh has recovered, and compares the databases change by change, read from the source's log by other code. It drops\n" +
 			"what it made. Exit code 4 when a class fails.\n\nClasses: " + strings.Join(verify.Catalogue(), ", ") + ".",
 		Example: "  weir verify --source postgres://u:p@db:5432/app --target postgres://u:p@dwh:5432/app\n" +
+			"  weir verify --source mysql://u:p@db:3306 --target file:///srv/lake --judge\n" +
 			"  weir verify --source postgres://u:p@db:5432/app --target postgres://u:p@dwh:5432/app --failure task-crash --seeds 20 --report eo.json",
 		GroupID: "look",
 		Args:    cobra.NoArgs,
@@ -67,8 +69,9 @@ func verifyCommand(s *settings) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&cfg.Source, "source", os.Getenv("VERIFY_SOURCE"), "PostgreSQL `URL` to read changes from; needs wal_level logical (default: $VERIFY_SOURCE)")
-	f.StringVar(&cfg.Target, "target", os.Getenv("VERIFY_TARGET"), "PostgreSQL `URL` to deliver them to (default: $VERIFY_TARGET)")
+	f.StringVar(&cfg.Source, "source", os.Getenv("VERIFY_SOURCE"), "`URL` to read changes from, postgres:// or mysql:// (default: $VERIFY_SOURCE)")
+	f.StringVar(&cfg.Target, "target", os.Getenv("VERIFY_TARGET"), "`URL` to deliver them to, postgres:// or file:///folder for Iceberg tables (default: $VERIFY_TARGET)")
+	f.BoolVar(&cfg.Judge, "judge", false, "have Iceberg tables read by ClickHouse too: node finds the npm package chdb, see NODE_PATH")
 	f.StringVar(&cfg.Failure, "failure", "all", "failure classes, with commas between, or all")
 	f.IntVar(&cfg.Seeds, "seeds", 1, "runs of each class")
 	f.Uint64Var(&cfg.Seed, "seed", rand.Uint64N(1<<32), "the first run's seed; the others follow it (default: another one each time)")
@@ -101,6 +104,9 @@ func verified(r verify.Report) error {
 func commandLine(cfg verify.Config, file string) string {
 	line := fmt.Sprintf("weir verify --source %s --target %s --failure %s --seeds %d --seed %d --rate %g --outage %s",
 		redactURL(cfg.Source), redactURL(cfg.Target), cfg.Failure, cfg.Seeds, cfg.Seed, cfg.Rate, cfg.Outage)
+	if cfg.Judge {
+		line += " --judge"
+	}
 	if file != "" {
 		line += " --report " + file
 	}
@@ -141,12 +147,19 @@ func showResult(w io.Writer, r verify.Result) {
 }
 
 func showVerification(w io.Writer, r verify.Report) {
-	fmt.Fprintf(w, "\n%s: %s, %s\n", r.Claim, r.Source, r.Revision)
+	fmt.Fprintf(w, "\n%s: %s; %s; %s\n", r.Claim, r.Source, r.Target, r.Revision)
 	row(w, "CLASS", "RUNS", "PASSED", "DETECT p50/p95", "NEXT DURABLE p50/p95", "RECONCILED p50/p95")
-	for _, c := range r.Classes {
+	all := slices.Clone(r.Classes)
+	if r.All != nil {
+		all = append(all, *r.All)
+	}
+	for _, c := range all {
 		row(w, c.Name, c.Runs, c.Runs-c.Failed, spreadText(c.Detect), spreadText(c.Durable), spreadText(c.Reconciled))
 	}
 	fmt.Fprintf(w, "seconds from the fault on; %d runs in %.0f s\n%s\n", len(r.Results), r.Seconds, r.Command)
+	for _, c := range r.LeftOut {
+		fmt.Fprintf(w, "not run: %s, since %s\n", c.Name, c.Why)
+	}
 }
 
 func spreadText(s *verify.Spread) string {
@@ -179,6 +192,7 @@ func verifyBusCommand(s *settings) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&cfg.Listen, "listen", "127.0.0.1:4222", "`address` for clients")
 	f.StringVar(&cfg.Monitor, "http", "", "`address` of the server's own monitoring")
+	f.Int64Var(&cfg.MaxStore, "max-store", 0, "limit of all streams in `bytes`; 0 is the disk's own")
 	f.StringVar(&cfg.StoreDir, "store", "", "`folder` of its streams")
 	_ = c.MarkFlagRequired("store") // the only error is a flag that is not there
 	return c

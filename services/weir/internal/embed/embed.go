@@ -35,7 +35,9 @@ type Config struct {
 	Listen string
 	// Monitor is host:port of the server's own monitoring; empty is none.
 	Monitor string
-	Logger  *slog.Logger
+	// MaxStore bounds the bytes of all streams; zero leaves it to the disk.
+	MaxStore int64
+	Logger   *slog.Logger
 }
 
 // Server is a running NATS server.
@@ -52,6 +54,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		SyncAlways: true,
 		MaxPayload: MaxPayload,
 		NoSigs:     true,
+
+		JetStreamMaxStore: cfg.MaxStore,
 
 		DontListen: cfg.Listen == "",
 	}

@@ -15,7 +15,7 @@ type Change struct {
 	verdict.Change
 
 	// Cells are the columns as text, nil for NULL. A column that was not sent is not there.
-	Cells map[string]*string
+	Cells Cells
 }
 
 // keyText names a row within its table.

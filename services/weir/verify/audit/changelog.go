@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -55,15 +54,9 @@ func readTable(ctx context.Context, conn *pgx.Conn, schema, sourceSchema string,
 	if err != nil {
 		return nil, err
 	}
-	texts := make([]string, len(columns))
-	for i, name := range columns {
-		// format() uses the type's output function, as the log does; a cast to text says "true" where that says "t".
-		quoted := pgx.Identifier{name}.Sanitize()
-		texts[i] = "CASE WHEN " + quoted + " IS NOT NULL THEN format('%s', " + quoted + ") END"
-	}
 	found, err := conn.Query(ctx, fmt.Sprintf(
 		`SELECT _op::int4, _seq, _txn, _ord, _epoch, coalesce(_absent, '{}'), ARRAY[%s] FROM %s`,
-		strings.Join(texts, ", "), pgx.Identifier{schema, t.Name}.Sanitize()))
+		texts(columns), pgx.Identifier{schema, t.Name}.Sanitize()))
 	if err != nil {
 		return nil, err
 	}

@@ -246,13 +246,20 @@ func compareText(a, b []byte) int {
 	return bytes.Compare(a, b)
 }
 
+// hashed names a row without its key: that may be anybody's.
+func hashed(key string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(key)) // a hash takes everything
+	return fmt.Sprintf("#%016x", h.Sum64())
+}
+
 func (s shape) describe(row [][]byte, values bool) string {
 	if !values {
-		h := fnv.New64a()
+		var whole strings.Builder
 		for _, key := range row[:s.keys] {
-			fmt.Fprintf(h, "%d:%s", len(key), key)
+			fmt.Fprintf(&whole, "%d:%s", len(key), key)
 		}
-		return fmt.Sprintf("#%016x", h.Sum64())
+		return hashed(whole.String())
 	}
 	var parts []string
 	for i, key := range row[:s.keys] {

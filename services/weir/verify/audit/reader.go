@@ -35,6 +35,9 @@ type Reader struct {
 // lookEvery leaves the machine to those that are under test.
 const lookEvery = 60 * time.Millisecond
 
+// share leaves a slow look's machine alone for so many times as long as the look took.
+const share = 5
+
 // CopyLook is the SQL of a [Look] at a copy in upsert mode; torn counts its halves of transactions.
 func CopyLook(schema, job, sink, torn string) string {
 	return fmt.Sprintf("SELECT (%s), epoch, fence, 0::bigint, 0::bigint FROM %s.weir_ledger WHERE job = '%s' AND sink = '%s'",
@@ -55,35 +58,48 @@ func LogLook(schema, job, sink string, tables []string) string {
 // StartReader looks until Stop. sql returns the fields of a [Look] in one row; an error of it is a target that is not
 // there yet, or away. durable tells the newest durable epoch, asked after each look; ok is false when nobody knows.
 func StartReader(ctx context.Context, url, sql string, durable func(context.Context) (epoch uint64, ok bool)) *Reader {
+	var conn *pgx.Conn
+	return StartLooks(ctx, lookEvery, durable, func(ctx context.Context, last bool) (now Look, err error) {
+		if last {
+			if conn != nil {
+				err = conn.Close(ctx)
+			}
+			return now, err
+		}
+		if conn == nil || conn.IsClosed() {
+			if conn, err = session(ctx, url); err != nil {
+				conn = nil
+				return now, err
+			}
+		}
+		found, err := conn.Query(ctx, sql, pgx.QueryExecModeExec)
+		if err != nil {
+			return now, err
+		}
+		return pgx.CollectExactlyOneRow(found, pgx.RowToStructByPos[Look])
+	})
+}
+
+// StartLooks is StartReader for any target, and so often at most: look returns what there is now, from one moment. Its last call asks it to let go of what
+// it holds instead.
+func StartLooks(ctx context.Context, every time.Duration, durable func(context.Context) (epoch uint64, ok bool),
+	look func(ctx context.Context, last bool) (Look, error),
+) *Reader {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &Reader{cancel: cancel}
 	r.done.Go(func() {
-		var conn *pgx.Conn
-		defer func() {
-			if conn != nil {
-				_ = conn.Close(context.WithoutCancel(ctx))
-			}
-		}()
-		tick := time.NewTicker(lookEvery)
-		defer tick.Stop()
+		defer func() { _, _ = look(context.WithoutCancel(ctx), true) }() // nothing depends on it any more
+		next := time.NewTimer(every)
+		defer next.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-tick.C:
+			case <-next.C:
 			}
-			if conn == nil || conn.IsClosed() {
-				var err error
-				if conn, err = session(ctx, url); err != nil {
-					conn = nil
-					continue
-				}
-			}
-			found, err := conn.Query(ctx, sql, pgx.QueryExecModeExec)
-			if err != nil {
-				continue
-			}
-			now, err := pgx.CollectExactlyOneRow(found, pgx.RowToStructByPos[Look])
+			began := time.Now()
+			now, err := look(ctx, false)
+			next.Reset(max(every, share*time.Since(began)))
 			if err != nil {
 				continue
 			}

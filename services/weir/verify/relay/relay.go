@@ -23,6 +23,7 @@ type Relay struct {
 	mu      sync.Mutex
 	closed  bool
 	refuses bool
+	severs  bool // at the next word
 	delay   time.Duration
 	conns   map[net.Conn]struct{}
 }
@@ -127,6 +128,22 @@ func (r *Relay) Delay(d time.Duration) {
 // with before the server does not get it either.
 func (r *Relay) CutAfter(word string, before bool) { r.trip.arm(word, before) }
 
+// SeverAfter is CutAfter of all connections, and takes no new ones until Heal: from the word on, a client is alone.
+func (r *Relay) SeverAfter(word string) {
+	r.mu.Lock()
+	r.severs = true
+	r.mu.Unlock()
+	r.trip.arm(word, false)
+}
+
+// sever ends what SeverAfter ordered to end.
+func (r *Relay) sever() {
+	r.mu.Lock()
+	due := r.severs
+	r.severs, r.refuses = false, r.refuses || due
+	r.mu.Unlock()
+}
+
 // CutReplies orders one cut: of the connection on which the servers' next n bytes, over all connections, are full.
 func (r *Relay) CutReplies(n int) { r.trip.allow(n) }
 
@@ -204,6 +221,7 @@ func (r *Relay) requests(server, client net.Conn) {
 		}
 		r.toServer.wait()
 		if cut, before := r.trip.due(buf[:n]); cut {
+			r.sever()
 			r.forget(client)
 			if !before {
 				_, _ = server.Write(buf[:n])

@@ -25,6 +25,10 @@ type Load struct {
 // many it applied. When ctx ends it stops after the transaction under way and
 // returns no error: that is how a load without end is ended.
 func Run(ctx context.Context, conn *pgx.Conn, g *Generator, load Load) (applied int, err error) {
+	return drive(ctx, g, load, func(ctx context.Context, t Transaction) error { return Apply(ctx, conn, t) })
+}
+
+func drive(ctx context.Context, g *Generator, load Load, apply func(context.Context, Transaction) error) (applied int, err error) {
 	begin := time.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -44,7 +48,7 @@ func Run(ctx context.Context, conn *pgx.Conn, g *Generator, load Load) (applied 
 		}
 		tx := g.Next()
 		// Not cut by ctx: the generator counts the transaction as applied.
-		if err := Apply(context.WithoutCancel(ctx), conn, tx); err != nil {
+		if err := apply(context.WithoutCancel(ctx), tx); err != nil {
 			return applied, fmt.Errorf("transaction %d (%s): %w", applied+1, tx.Kind, err)
 		}
 		applied++
