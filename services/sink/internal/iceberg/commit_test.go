@@ -74,7 +74,7 @@ func TestMaintenance(t *testing.T) {
 	}
 	epochs := int64(120)
 	if raced {
-		epochs = manifests + 10
+		epochs = 70
 	}
 	for i := int64(1); i < epochs; i++ {
 		s.epoch(t, s.batch(t, goods, image{rows.OpUpdateAfter, i % 10, fmt.Sprint(i)}))

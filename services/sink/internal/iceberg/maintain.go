@@ -19,18 +19,25 @@ import (
 // The debt that a table may have. Reading costs what files and deletes are there; writing costs what is rewritten to be rid of them.
 const (
 	// tier is how many files of about one size in one partition are made one of the next size, so a row is rewritten a number
-	// of times that grows with the logarithm of the table.
-	tier = 32
+	// of times that grows with the logarithm of the table. Of the smallest, which cost a reader as much as others and a rewrite next
+	// to nothing, fewer are enough.
+	tier      = 32
+	smallTier = 8
+	// small is the size of the smallest.
+	small = 64 << 10
 	// full is the size of a file that is never rewritten to be bigger.
 	full = 64 << 20
-	// fewDeletes is how many files of equality deletes a small table may have; every deleteShare of data lets it have one more.
-	fewDeletes  = 20
-	manyDeletes = 400
-	deleteShare = 32 << 20
+	// leastDeletes is how many files of equality deletes the smallest table may have, up to fewDeletes, one more with every smallShare
+	// of data: what they reach is rewritten at once. From there on every deleteShare lets it have one more, up to manyDeletes.
+	leastDeletes = 4
+	smallShare   = 2 << 20
+	fewDeletes   = 20
+	deleteShare  = 32 << 20
+	manyDeletes  = 400
 	// expiry is how many snapshots have to be out of date before any goes.
 	expiry = 50
 	// manifests is how many a table may have; every plan reads them all.
-	manifests = 60
+	manifests = 16
 )
 
 // The life of snapshots, as properties of a new table: whoever reads a snapshot for longer than that raises it there.
@@ -133,8 +140,8 @@ func (c *committer) rewrite(ctx context.Context, s *state) error {
 func (c *committer) compact(ctx context.Context, t *table.Table, tx *table.Transaction) (bool, error) {
 	p := pointer{t.Identifier()[0], t.Identifier()[1]}
 	files, deletes, bytes := total(t.Metadata(), "total-data-files"), total(t.Metadata(), "total-delete-files"), total(t.Metadata(), "total-files-size")
-	indebted := deletes >= min(fewDeletes+bytes/deleteShare, manyDeletes)
-	if !indebted && files-c.upkeep.files[p] < tier {
+	indebted := deletes >= min(leastDeletes+bytes/smallShare, fewDeletes+bytes/deleteShare, manyDeletes)
+	if !indebted && files-c.upkeep.files[p] < smallTier {
 		return false, nil
 	}
 	c.upkeep.files[p] = files
@@ -170,14 +177,18 @@ func (c *committer) compact(ctx context.Context, t *table.Table, tx *table.Trans
 
 // tiers are files of about one size, when there are enough of them.
 func tiers(tasks []table.FileScanTask) []table.CompactionTaskGroup {
-	return grouped(tasks, func(t table.FileScanTask) (string, bool) {
-		size := t.File.FileSizeBytes()
-		level := 0
-		for limit := int64(64 << 10); limit <= size; limit *= 8 {
-			level++
-		}
-		return fmt.Sprintf("%v size %d", t.File.Partition(), level), size < full
-	}, tier)
+	return append(
+		grouped(tasks, func(t table.FileScanTask) (string, bool) {
+			return fmt.Sprint(t.File.Partition()), t.File.FileSizeBytes() < small
+		}, smallTier),
+		grouped(tasks, func(t table.FileScanTask) (string, bool) {
+			size := t.File.FileSizeBytes()
+			level := 0
+			for limit := int64(small); limit <= size; limit *= 8 {
+				level++
+			}
+			return fmt.Sprintf("%v size %d", t.File.Partition(), level), small <= size && size < full
+		}, tier)...)
 }
 
 // owed are all files that equality deletes reach, and small ones with them.
