@@ -3,13 +3,16 @@ package iceberg
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
-	_ "github.com/apache/iceberg-go/io/gocloud/s3" // warehouses s3://
+	"github.com/apache/iceberg-go/io/gocloud/s3" // and warehouses s3://
+	"github.com/apache/iceberg-go/utils"
 	"github.com/google/uuid"
 
 	"weir.dev/weir/pkg/fault"
@@ -74,6 +77,13 @@ func placeOf(ctx context.Context, cfg sink.Config) (place, error) {
 	return p, nil
 }
 
+// answerTimeout is how long an object store may take to begin its answer when it has the whole request. Nothing else ends a request
+// that is lost: the library's files know the context that they were opened with, and none of the call.
+const answerTimeout = 10 * time.Second
+
+// maxIdle is how many connections to the store are kept for the next requests.
+const maxIdle = 64
+
 // remote opens the object store.
 func (p *place) remote(ctx context.Context) error {
 	props := iceberg.Properties{}
@@ -92,7 +102,14 @@ func (p *place) remote(ctx context.Context) error {
 		}
 		props[k.key] = v
 	}
-	io, err := iceio.LoadFS(ctx, props, p.root)
+	store, err := s3.ParseAWSConfig(ctx, props)
+	if err != nil {
+		return p.translate(err)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ResponseHeaderTimeout, transport.MaxIdleConnsPerHost = answerTimeout, maxIdle
+	store.HTTPClient = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	io, err := iceio.LoadFS(utils.WithAwsConfig(ctx, store), props, p.root)
 	if err != nil {
 		return p.translate(err)
 	}
