@@ -11,6 +11,9 @@ import (
 // Digits lie in groups of nine in four bytes; what is left of them takes fewer.
 const groupDigits = 9
 
+// wordDigits always fit into a word.
+const wordDigits = 18
+
 func leftBytes(digits int) int { return [...]int{0, 1, 1, 2, 2, 3, 3, 4, 4}[digits] }
 
 func decimalBytes(precision, scale int) int {
@@ -76,6 +79,7 @@ func (c Codec) plainDecimal(cell []byte) (m magnitude, negative, ok bool) {
 		negative, cell = true, cell[1:]
 	}
 	digits, behind, point := 0, 0, false
+	word, inWord := uint64(0), 0
 	for _, d := range cell {
 		switch {
 		case d == '.' && !point:
@@ -84,7 +88,11 @@ func (c Codec) plainDecimal(cell []byte) (m magnitude, negative, ok bool) {
 		case d < '0' || d > '9':
 			return m, false, false
 		}
-		m.shift(1, uint64(d-'0'))
+		if inWord == wordDigits {
+			m.shift(inWord, word)
+			word, inWord = 0, 0
+		}
+		word, inWord = 10*word+uint64(d-'0'), inWord+1
 		if digits > 0 || d != '0' {
 			digits++
 		}
@@ -92,6 +100,7 @@ func (c Codec) plainDecimal(cell []byte) (m magnitude, negative, ok bool) {
 			behind++
 		}
 	}
+	m.shift(inWord, word)
 	return m, negative, len(cell) > 0 && behind == c.scale && digits <= c.prec
 }
 
