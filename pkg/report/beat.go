@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Beat is one heartbeat: a mark at the end of a source's log, followed until every sink has what lies before it. Its times are by
-// one clock, that of the reader's process, so that they are exact as what they are called. Whatever was committed at the source
-// before Began lies before the mark, and whatever lies before the mark is visible when the beat is back, or sooner.
+// Beat is one heartbeat: the end of a source's log as it was at one moment, followed until every sink has what lies before it. Its
+// times are by one clock, that of the reader's process, so that they are exact as what they are called. Whatever was committed at
+// the source before Began lies before that end, and whatever lies before it is visible when the beat is back, or sooner.
 type Beat struct {
 	// Began is when the end of the log was asked for, on a connection beside the flow.
 	Began time.Time `json:"began"`
-	// Read is from there until the reader had emitted everything before the mark; Waited from there until the barrier of Epoch
+	// Read is from there until the reader had emitted everything before it; Waited from there until the barrier of Epoch
 	// passed the reader; Landed from there until the reader heard that every sink has committed that epoch or a later one.
 	Read   time.Duration `json:"read"`
 	Waited time.Duration `json:"waited"`
 	Landed time.Duration `json:"landed"`
 	Epoch  uint64        `json:"epoch"`
-	// Quiet says that the reader had no rows for the epoch when it reached the mark: nothing before the mark has waited for it.
+	// Quiet says that the reader had no rows for the epoch when it got there: nothing before the end has waited for it.
 	Quiet bool `json:"quiet,omitempty"`
 }
 
@@ -31,7 +31,7 @@ func (b *Beat) Whole() time.Duration {
 	return b.Read + b.Waited + b.Landed
 }
 
-// Back is when the mark was heard of at the sinks.
+// Back is when the reader heard that it is at the sinks.
 func (b *Beat) Back() time.Time { return b.Began.Add(b.Read + b.Waited + b.Landed) }
 
 // Leg is how far a beat is that is on its way.
@@ -39,7 +39,7 @@ type Leg string
 
 // The legs, in this order.
 const (
-	// Reading: rows before the mark are not emitted yet.
+	// Reading: rows before the end are not emitted yet.
 	Reading Leg = "READING"
 	// Waiting: they are, and no barrier has passed behind them.
 	Waiting Leg = "WAITING"
@@ -51,7 +51,7 @@ const (
 type Way struct {
 	Began time.Time `json:"began"`
 	Leg   Leg       `json:"leg"`
-	// Quiet says that nothing before the mark waits for an epoch: it goes with the next one that passes.
+	// Quiet says that nothing before the end waits for an epoch: the beat goes with the next one that passes.
 	Quiet bool `json:"quiet,omitempty"`
 }
 

@@ -100,7 +100,7 @@ func (p *progress) consume(at position.Position, before *core.Point) {
 		return
 	}
 	p.consumed, p.lastChange = at, time.Now()
-	if mark, ok := p.beats.Unread(); ok && before.Has(mark) {
+	if end, ok := p.beats.Unread(); ok && before.Has(end) {
 		p.beats.Reach(p.lastChange, p.fresh)
 	}
 }
@@ -152,8 +152,8 @@ func (p *progress) observe(asked time.Time, head *core.Point) {
 		return
 	}
 	p.beats.See(asked, head)
-	if mark, ok := p.beats.Unread(); ok { // it may have been reached before it was seen
-		if order, comparable := position.Compare(p.consumed, mark.Public()); comparable && order >= 0 {
+	if end, ok := p.beats.Unread(); ok { // it may have been reached before it was seen
+		if order, comparable := position.Compare(p.consumed, end.Public()); comparable && order >= 0 {
 			p.beats.Reach(now, p.fresh)
 		}
 	}

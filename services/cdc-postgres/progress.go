@@ -106,9 +106,9 @@ func (p *progress) consume(at core.Position) {
 	}
 }
 
-// reach tells the beats when their mark is passed.
+// reach tells the beats when their end is passed.
 func (p *progress) reach() {
-	if mark, ok := p.beats.Unread(); ok && p.consumed.End >= mark {
+	if end, ok := p.beats.Unread(); ok && p.consumed.End >= end {
 		p.beats.Reach(time.Now(), p.fresh)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"weir.dev/weir/pkg/report"
 )
 
-// Beats are the heartbeats of a reader of the log, one at a time: a mark at the end of the log, seen beside the flow, is followed
+// Beats are the heartbeats of a reader of the log, one at a time: the end of the log, seen beside the flow, is followed
 // through the flow to the sinks and back. Nothing is sent and nothing is asked for it: it goes with what passes anyway. P is the
 // adapter's place in its log. The zero Beats is ready; it is for one goroutine, or under its owner's lock.
 type Beats[P any] struct {
@@ -17,29 +17,29 @@ type Beats[P any] struct {
 
 // way is a beat that is on its way. Times are zero until they are known.
 type way[P any] struct {
-	mark             P
+	end              P
 	began, read, cut time.Time
 	epoch            epoch.ID
 	quiet            bool
 }
 
 // See takes an end of the log that was asked for at a moment. It begins the next beat unless one is on its way.
-func (b *Beats[P]) See(asked time.Time, mark P) {
+func (b *Beats[P]) See(asked time.Time, end P) {
 	if b.way == nil {
-		b.way = &way[P]{mark: mark, began: asked}
+		b.way = &way[P]{end: end, began: asked}
 	}
 }
 
-// Unread is the mark that the reader has not reached yet.
-func (b *Beats[P]) Unread() (mark P, ok bool) {
+// Unread is the end that the reader has not reached yet.
+func (b *Beats[P]) Unread() (end P, ok bool) {
 	if b.way == nil || !b.way.read.IsZero() {
-		return mark, false
+		return end, false
 	}
-	return b.way.mark, true
+	return b.way.end, true
 }
 
-// Reach says that everything before the mark of [Beats.Unread] has been emitted; rows, that the reader has emitted some since the
-// last barrier: without, whatever comes behind the mark is what asks for the next epoch.
+// Reach says that everything before the end of [Beats.Unread] has been emitted; rows, that the reader has emitted some since the
+// last barrier: without, whatever comes behind it is what asks for the next epoch.
 func (b *Beats[P]) Reach(now time.Time, rows bool) {
 	if _, ok := b.Unread(); ok {
 		b.way.read, b.way.quiet = now, !rows

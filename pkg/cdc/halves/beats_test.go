@@ -29,8 +29,8 @@ func TestBeatGoesThereAndBack(t *testing.T) {
 	b.Confirm(began, 4)
 	b.See(began, 100)
 	b.See(after(1), 200)
-	if mark, ok := b.Unread(); !ok || mark != 100 {
-		t.Fatalf("mark %d", mark)
+	if end, ok := b.Unread(); !ok || end != 100 {
+		t.Fatalf("end %d", end)
 	}
 	want("not read", report.Reading, false)
 	b.Cut(after(2), 5) // without the mark
