@@ -28,7 +28,7 @@ FUZZTIME ?= 10s
 # Where the demo copies from: postgres, mysql or mariadb.
 DEMO    ?= postgres
 
-.PHONY: help build install images demo eo-verify test race bubble flows containers fuzz bench bench-snapshot bench-mysql bench-iceberg microbench lint fmt vet gen gen-check mod-check setup servers ci clean
+.PHONY: help build install images demo eo-verify test race bubble flows containers fuzz bench bench-snapshot bench-mysql bench-iceberg bench-reports microbench lint fmt vet gen gen-check mod-check setup servers ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ bench-mysql: setup ## measure MySQL's log and copy, about 15 minutes; writes doc
 
 bench-iceberg: servers ## measure the way into Iceberg tables, about 15 minutes; writes docs/bench/iceberg.md (ARGS="-iceberg-parts log,copy")
 	go test -count 1 -run '^$$' -bench Iceberg -benchtime 1x -timeout 90m weir.dev/weir/itest/bench -args $(ARGS)
+
+bench-reports: setup ## measure what progress reports cost, about 4 minutes; writes docs/bench/reports.md
+	go test -count 1 -run '^$$' -bench Reports -benchtime 1x -timeout 30m weir.dev/weir/itest/bench -args $(ARGS)
 
 microbench: setup ## run the benchmarks beside the code
 	go test -run '^$$' -bench . -benchmem $(RACED)

@@ -18,6 +18,8 @@ var (
 	full         = flag.Bool("full", false, "measure longer: five runs of each kind, a minute of latency")
 	mysqlRuns    = flag.Int("mysql-runs", 3, "runs of each kind with MySQL")
 	mysqlRows    = flag.Int("mysql-rows", 1_000_000, "rows of MySQL's log and copy; the page says how many there were")
+	reportsRuns  = flag.Int("reports-runs", 7, "runs with reports, and as many without")
+	reportsRows  = flag.Int("reports-rows", 500_000, "rows that each of them reads; the page says how many there were")
 	rows         = flag.Int("rows", 1_000_000, "rows of the log; fewer are for trying the benchmark out")
 )
 
@@ -42,6 +44,21 @@ func TestMySQLMeasures(t *testing.T) {
 	r := bench.MySQL(t, bench.MySQLConfig{Rows: 2500, Runs: 1, Readers: []int{2}})
 	if text := r.Markdown(); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") || strings.Count(text, "rows/s") != 8 {
 		t.Error(text)
+	}
+}
+
+// TestReportsMeasures is the same for the price of reports.
+func TestReportsMeasures(t *testing.T) {
+	r := bench.Reports(t, bench.ReportsConfig{Rows: 5000, Runs: 1, Epochs: 5, Rest: 100 * time.Millisecond})
+	if text := r.Markdown(); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") || strings.Contains(text, "%!") {
+		t.Error(text)
+	}
+}
+
+// BenchmarkReports is `make bench-reports`: it writes docs/bench/reports.md.
+func BenchmarkReports(b *testing.B) {
+	for b.Loop() {
+		write(b, "reports.md", bench.Reports(b, bench.ReportsConfig{Rows: *reportsRows, Runs: *reportsRuns, Epochs: 300, Rest: 3 * time.Second}).Markdown())
 	}
 }
 

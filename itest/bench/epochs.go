@@ -16,6 +16,15 @@ func (s *stand) idleEpochs(r *Report) {
 	s.Helper()
 	p := s.start("1s", "", "postgres", blackhole())
 	p.committed(0)
+	took := p.idle(s.Epochs)
+	p.stop()
+	r.addDuration("idle epoch, trigger to durable", took, 4*time.Millisecond, 0)
+}
+
+// idle asks for n epochs, one after the other, and returns how long each took.
+func (p *product) idle(n int) []time.Duration {
+	s := p.s
+	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 2*time.Minute)
 	defer cancel()
 	w := p.WatchHead(ctx, p.job)
@@ -53,14 +62,13 @@ func (s *stand) idleEpochs(r *Report) {
 		}
 		delete(triggered, uint64(h.Durable.Epoch))
 		took = append(took, u.Entry.Time.Sub(began))
-		if len(took) == s.Epochs {
+		if len(took) == n {
 			break
 		}
 		ask()
 	}
-	if len(took) < s.Epochs {
-		s.Fatalf("%d of %d idle epochs were seen", len(took), s.Epochs)
+	if len(took) < n {
+		s.Fatalf("%d of %d idle epochs were seen", len(took), n)
 	}
-	p.stop()
-	r.addDuration("idle epoch, trigger to durable", took, 4*time.Millisecond, 0)
+	return took
 }

@@ -62,22 +62,45 @@ func (s *stand) startOn(table, interval, slot, database, sink string) *product {
 // submit runs the product with a job over a table.
 func (s *stand) submit(table, interval, source, database, sink string) *product {
 	s.Helper()
+	p := s.on(mesh.Up(s, s.urls(database)))
+	p.submit(table, interval, source, sink)
+	return p
+}
+
+// urls are what specs refer to.
+func (s *stand) urls(database string) []string {
+	return []string{"SOURCE_URL=" + s.source.URL("postgres"), "TARGET_URL=" + s.target.URL(database)}
+}
+
+// on is the product as a mesh that runs, with a job that has a name and is not there yet.
+func (s *stand) on(m *mesh.Mesh) *product {
+	s.Helper()
 	s.counter++
-	p := &product{s: s, job: fmt.Sprintf("run-%d", s.counter)}
-	env := []string{"SOURCE_URL=" + s.source.URL("postgres"), "TARGET_URL=" + s.target.URL(database)}
-	p.Mesh = mesh.Up(s, env)
-	p.Records = p.Mesh.Records(s)
+	return &product{s: s, job: fmt.Sprintf("run-%d", s.counter), Mesh: m, Records: m.Records(s)}
+}
+
+// submit gives the product its job over a table.
+func (p *product) submit(table, interval, source, sink string) {
+	s := p.s
+	s.Helper()
 	file := p.File(s, p.job+".yaml", jobSpec(p.job, table, interval, source, sink))
 	p.began = time.Now()
 	p.Must(s, "job", "submit", file)
-	return p
 }
 
 // stop ends the product in order, and takes its job's slot with it when that is its own.
 func (p *product) stop() {
 	p.s.Helper()
 	p.Must(p.s, "job", "cancel", p.job, "--yes")
-	if _, err := p.Members[0].Stop(p.s.Context()); err != nil {
+	for _, m := range p.Members {
+		if _, err := m.Stop(p.s.Context()); err != nil {
+			p.s.Fatal(err)
+		}
+	}
+	if p.NATS == nil {
+		return
+	}
+	if _, err := p.NATS.Stop(p.s.Context()); err != nil {
 		p.s.Fatal(err)
 	}
 }

@@ -85,10 +85,7 @@ func (n *node) run(ctx context.Context) {
 			f()
 		case <-tick.C:
 			n.reread(ctx)
-			if now := time.Now(); now.Sub(n.moved) < busy || now.Sub(n.published) > calmReports-rereadEvery/2 {
-				n.published = now
-				n.publish(ctx)
-			}
+			n.report(ctx)
 			n.look()
 			n.health.wait(n.stuck())
 		case <-back:

@@ -53,6 +53,8 @@ type Config struct {
 	HandOver time.Duration
 	// Ready is called each time the node has taken its lease and follows the heads. Optional.
 	Ready func()
+	// Silent publishes no reports: what they cost is measured by leaving them out. Optional.
+	Silent bool
 	// Between puts something between the node and the mesh; tests put faults there. Optional.
 	Between func(Mesh) Mesh
 }

@@ -9,6 +9,16 @@ import (
 	"weir.dev/weir/pkg/telemetry"
 )
 
+// report publishes the reports when they are due.
+func (n *node) report(ctx context.Context) {
+	now := time.Now()
+	due := now.Sub(n.moved) < busy || now.Sub(n.published) > calmReports-rereadEvery/2
+	if due && !n.cfg.Silent {
+		n.published = now
+		n.publish(ctx)
+	}
+}
+
 // publish samples the reports of all subtasks and stores them as one batch, beside the loop. Subtasks swap their reports
 // atomically, so this never waits for a row or an epoch.
 func (n *node) publish(ctx context.Context) {

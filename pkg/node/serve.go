@@ -25,6 +25,17 @@ func DefaultSettings() Settings { return Settings{Slots: 64} }
 // hundred milliseconds.
 const handOver = 3 * time.Second
 
+// silencer is a variable for benchmarks, no setting: "off" has nodes publish no reports.
+const silencer = "BENCH_WEIR_REPORTS"
+
+func silent(l config.Lookup) bool {
+	if l.Env == nil {
+		return false
+	}
+	v, _ := l.Env(silencer)
+	return v == "off"
+}
+
 // Offer is what a service brings to the mesh.
 type Offer struct {
 	Sources map[string]source.Connector
@@ -45,7 +56,7 @@ func Serve(ctx context.Context, env app.Env, s Settings, offer Offer) error {
 	}
 	return Run(ctx, conn, Config{
 		Node: env.Node, Slots: s.Slots, Lease: s.Lease.Std(), Version: app.Version(), HTTP: env.HTTP,
-		Sources: offer.Sources, Sinks: offer.Sinks, HandOver: patience,
+		Sources: offer.Sources, Sinks: offer.Sinks, HandOver: patience, Silent: silent(env.Lookup),
 		Lookup: env.Lookup, Logger: env.Telemetry.Logger, Ready: env.Ready,
 		Meter: env.Telemetry.Meter, Tracer: env.Telemetry.Tracer,
 		Service: env.Service, Check: func(name string, check func() error) func() { return env.Health.Ready(name, check) },
