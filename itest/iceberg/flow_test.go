@@ -3,6 +3,7 @@ package iceberg
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ job: lake
 epoch: {interval: 200ms, timeout: 10s}
 restart: {backoff: 100ms, cap: 1000}
 sources:
-  db: {type: postgres, url: "${SOURCE_URL}", tables: ["public.*"], snapshot: {mode: initial}, before: true}
+  db: {type: %s, url: "${SOURCE_URL}", tables: [%s], snapshot: {mode: initial}, before: true}
 sinks:
   lake:
     from: [db]
@@ -31,79 +32,61 @@ sinks:
     namespace: shop
     changelog: "{table}_changes"
     partition: [day, bucket(4)]
-`
+%s`
 
-const tables = `CREATE TABLE goods (id int PRIMARY KEY, name text, price numeric(12,2), tag uuid, seen timestamptz);
-	ALTER TABLE goods REPLICA IDENTITY FULL;
-	INSERT INTO goods SELECT i, 'copied ' || i, i / 4.0, gen_random_uuid(), now() FROM generate_series(1, 500) i;`
+// copied is how many rows the source has when the job starts.
+const copied = 500
 
-// lake is a flow from PostgreSQL to Iceberg tables whose catalog is in PostgreSQL too.
-type lake struct {
-	source, catalog *harness.Postgres
-	mesh            *mesh.Mesh
-	judge           judge
-	images          map[string]int // of changes made so far, by operation
+// source is a database with the table that flows.
+type source interface {
+	// do runs a statement and returns how many rows it changed.
+	do(t *testing.T, sql string) int
+	// lines are the table's rows by key: key, name, hundredths of the price and tag.
+	lines(t *testing.T) []string
 }
 
-func start(t *testing.T) *lake {
+// lake is a flow from a database to Iceberg tables whose catalog is in PostgreSQL.
+type lake struct {
+	source  source
+	catalog *harness.Postgres
+	mesh    *mesh.Mesh
+	judge   judge
+	images  map[string]int // of changes made so far, by operation
+}
+
+// flow says what flows where.
+type flow struct {
+	kind, url, tables string // of the source
+	reader            mesh.Role
+	warehouse, more   string // of the sink
+}
+
+func start(t *testing.T, from source, catalog *harness.Postgres, j judge, f flow) *lake {
 	t.Helper()
-	dir := t.TempDir()
-	l := &lake{
-		source: harness.StartPostgres(t, harness.PostgresConfig{}), catalog: harness.StartPostgres(t, harness.PostgresConfig{}),
-		judge: newJudge(t, dir), images: map[string]int{"1": 500},
-	}
-	l.exec(t, tables)
+	l := &lake{source: from, catalog: catalog, judge: j, images: map[string]int{"1": copied}}
 	l.mesh = mesh.Start(t, mesh.Config{
-		Roles: []mesh.Role{mesh.Coordinator, mesh.CDCPostgres, mesh.Sink},
-		Env:   []string{"SOURCE_URL=" + l.source.URL("postgres"), "CATALOG_URL=" + l.catalog.URL("postgres")},
+		Roles: []mesh.Role{mesh.Coordinator, f.reader, mesh.Sink},
+		Env:   []string{"SOURCE_URL=" + f.url, "CATALOG_URL=" + catalog.URL("postgres")},
 	})
-	l.mesh.Submit(t, "lake", fmt.Sprintf(jobSpec, dir))
-	l.mesh.Must(t, "status", "lake", "--wait-for", "running", "--timeout", "60s")
+	l.mesh.Submit(t, "lake", fmt.Sprintf(jobSpec, f.kind, f.tables, f.warehouse, f.more))
+	l.mesh.CaughtUp(t, "lake") // a change before the copy would be part of it
 	return l
 }
 
-func (l *lake) exec(t *testing.T, sql string) {
-	t.Helper()
-	if err := l.source.Exec(t.Context(), "postgres", sql); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// change makes n transactions and counts the images that they have.
+// change makes n rounds of transactions and counts the images that they have.
 func (l *lake) change(t *testing.T, round, n int) {
 	t.Helper()
-	conn, err := l.source.Connect(t.Context(), "postgres")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.WithoutCancel(t.Context()))
 	for i := range n {
 		id := 1000*(round+1) + i
-		for op, sql := range map[string]string{
-			"insert": fmt.Sprintf("INSERT INTO goods VALUES (%d, 'new', %d.25, gen_random_uuid(), now())", id, i),
-			"update": fmt.Sprintf("UPDATE goods SET name = 'changed %d', price = price + 1 WHERE id = %d", id, 1+(round*n+i)%200),
-			"delete": fmt.Sprintf("DELETE FROM goods WHERE id = %d", 201+round*n+i),
-			// A key change is a delete and an insert.
-			"move": fmt.Sprintf("UPDATE goods SET id = id + 100000 WHERE id = %d", 400+round*n+i),
-		} {
-			tag, err := conn.Exec(t.Context(), sql)
-			if err != nil {
-				t.Fatal(err)
-			}
-			k := int(tag.RowsAffected())
-			switch op {
-			case "insert":
-				l.images["2"] += k
-			case "update":
-				l.images["3"] += k
-				l.images["4"] += k
-			case "delete":
-				l.images["5"] += k
-			case "move":
-				l.images["5"] += k
-				l.images["2"] += k
-			}
-		}
+		l.images["2"] += l.source.do(t, fmt.Sprintf("INSERT INTO goods SELECT %d, 'new', %d.25, tag, seen FROM goods WHERE id = 1", id, i))
+		k := l.source.do(t, fmt.Sprintf("UPDATE goods SET name = 'changed %d', price = price + 1 WHERE id = %d", id, 1+(round*n+i)%200))
+		l.images["3"] += k
+		l.images["4"] += k
+		l.images["5"] += l.source.do(t, fmt.Sprintf("DELETE FROM goods WHERE id = %d", 201+round*n+i))
+		// A key change is a delete and an insert.
+		k = l.source.do(t, fmt.Sprintf("UPDATE goods SET id = id + 100000 WHERE id = %d", 400+round*n+i))
+		l.images["5"] += k
+		l.images["2"] += k
 	}
 }
 
@@ -135,8 +118,9 @@ func one(t *testing.T, pg *harness.Postgres, sql string) []string {
 func (l *lake) verdict(t *testing.T) {
 	t.Helper()
 	l.mesh.CaughtUp(t, "lake")
-	want := one(t, l.source, "SELECT id || '|' || name || '|' || trim_scale(price) || '|' || tag FROM goods ORDER BY id")
-	got := l.judge.lines(t, l.metadata(t, "goods"), "SELECT concat(toString(id), '|', name, '|', toString(price), '|', toString(tag)) FROM TABLE ORDER BY id")
+	want := l.source.lines(t)
+	line := "concat(toString(id), '|', name, '|', toString(toInt64(price * 100)), '|', toString(tag))"
+	got := l.judge.lines(t, l.metadata(t, "goods"), "SELECT "+line+" FROM TABLE ORDER BY id")
 	if !slices.Equal(got, want) {
 		t.Errorf("%d rows, the source has %d; first differences: %s", len(got), len(want), differ(got, want))
 	}
@@ -152,12 +136,9 @@ func (l *lake) verdict(t *testing.T) {
 	if fmt.Sprint(counts) != fmt.Sprint(l.images) {
 		t.Errorf("images by operation are %v, the source made %v", counts, l.images)
 	}
-	// The last image of every key is its row.
-	folded := l.judge.lines(t, changes, `SELECT concat(toString(id), '|', n, '|', toString(p)) FROM (SELECT id, argMax(name, _seq + if(_op = 1, 0, 1000000000)) AS n,
-		argMax(price, _seq + if(_op = 1, 0, 1000000000)) AS p, argMax(_op, _seq + if(_op = 1, 0, 1000000000)) AS o FROM TABLE WHERE _op != 3 GROUP BY id) WHERE o != 5 ORDER BY id`)
-	for i, line := range want {
-		want[i] = line[:strings.LastIndex(line, "|")]
-	}
+	// The last image of every key, by its place in the log, is its row.
+	folded := l.judge.lines(t, changes, `SELECT argMax(`+line+`, (_op != 1, _txn, _ord)) FROM TABLE WHERE _op != 3 GROUP BY id
+		HAVING argMax(_op, (_op != 1, _txn, _ord)) != 5 ORDER BY id`)
 	if !slices.Equal(folded, want) {
 		t.Errorf("the changelog folds to %d rows; first differences: %s", len(folded), differ(folded, want))
 	}
@@ -179,23 +160,35 @@ func differ(got, want []string) string {
 	return strings.Join(out[:min(6, len(out))], " ")
 }
 
-// TestKilledSink copies and follows a table while the sink's process is killed again and again.
-func TestKilledSink(t *testing.T) {
-	l := start(t)
-	sink := l.mesh.Of(mesh.Sink)[0]
-	for round := range harness.Number(t, "ITEST_KILLS", 3) {
+// kill kills processes one after the other while the source is changed.
+func (l *lake) kill(t *testing.T, victims ...*harness.Process) {
+	t.Helper()
+	for round := range harness.Number(t, "ITEST_KILLS", len(victims)) {
+		victim := victims[round%len(victims)]
 		l.change(t, round, 20)
-		sink.Kill()
-		if _, err := sink.Wait(context.WithoutCancel(t.Context())); err == nil {
-			t.Fatal("the sink ended by itself")
+		victim.Kill()
+		if _, err := victim.Wait(context.WithoutCancel(t.Context())); err == nil {
+			t.Fatalf("%s ended by itself", filepath.Base(victim.LogPath()))
 		}
 		l.change(t, round+100, 5)
-		if err := sink.Start(t.Context()); err != nil {
+		if err := victim.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := harness.Pause(t.Context(), time.Duration(300+200*round)*time.Millisecond); err != nil {
+		if err := harness.Pause(t.Context(), time.Duration(300+200*(round%5))*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestFromPostgreSQL copies and follows a table into a directory while every process of the mesh is killed, and NATS too.
+func TestFromPostgreSQL(t *testing.T) {
+	dir := t.TempDir()
+	pg := harness.StartPostgres(t, harness.PostgresConfig{})
+	from := startTable(t, pg)
+	catalog := harness.StartPostgres(t, harness.PostgresConfig{})
+	l := start(t, from, catalog, newJudge(t, dir), flow{
+		kind: "postgres", url: pg.URL("postgres"), tables: `"public.*"`, reader: mesh.CDCPostgres, warehouse: dir,
+	})
+	l.kill(t, l.mesh.Of(mesh.Sink)[0].Process, l.mesh.Of(mesh.CDCPostgres)[0].Process, l.mesh.Of(mesh.Coordinator)[0].Process, l.mesh.NATS.Process)
 	l.verdict(t)
 }
