@@ -56,7 +56,7 @@ func BenchmarkPut(b *testing.B) {
 		}
 		t.EndRow(rows.Meta{Op: rows.OpRead, Seq: 1, Ts: rows.NoTs})
 		if n%many == many-1 {
-			if _, err := t.Builder.Flush(); err != nil {
+			if _, err := t.Flush(); err != nil {
 				b.Fatal(err)
 			}
 		}
