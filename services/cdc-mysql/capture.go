@@ -115,8 +115,9 @@ func (o *opened) capture(t *catalog.Table, id cdc.TableID, last schemaVersion) (
 type scanPlan struct {
 	*table
 
-	captured *capturedTable
-	covers   []cover // by column, nil where nothing is masked; the copier's
+	captured   *capturedTable
+	covers     []cover // by column, nil where nothing is masked; the copier's
+	definition string  // of the table when it was last found to have the plan's columns; the copier's
 }
 
 // cover masks the cells of a row. It comes before everything that keeps them: segments lie on the bus.

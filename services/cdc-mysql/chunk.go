@@ -149,6 +149,7 @@ func (c *copier) scan(ctx context.Context, got *copied, changed *changes) (*copi
 	})
 	switch {
 	case errors.Is(err, errFull):
+		c.view = nil
 		c.sql.close() // the statement cannot be ended otherwise
 		return got, nil
 	case err != nil:
@@ -157,7 +158,10 @@ func (c *copier) scan(ctx context.Context, got *copied, changed *changes) (*copi
 	if got.step == halves.Fill {
 		got.step = halves.Filled
 	}
-	return got, session.Exec(ctx, "COMMIT")
+	if p.captured.Whole {
+		return got, session.Exec(ctx, "COMMIT")
+	}
+	return got, nil
 }
 
 func appendRow(dst []byte, cells [][]byte) []byte {

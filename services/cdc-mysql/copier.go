@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/telemetry"
-	"weir.dev/weir/services/cdc-mysql/internal/catalog"
 	"weir.dev/weir/services/cdc-mysql/internal/core"
 	"weir.dev/weir/services/cdc-mysql/internal/server"
 )
@@ -41,6 +40,9 @@ const (
 //
 // Whether the snapshot had seen a change between w0 and w1 or not, its row is then that of w1, as all others are. MariaDB says
 // exactly what a snapshot sees.
+//
+// The chunks that follow are read in the same snapshot and have the same mark, until it is a second old or the copier would have to
+// wait with it: to open one costs as much as to read a small chunk.
 type copier struct {
 	*opened
 	source   *enumeratorState
@@ -56,6 +58,7 @@ type copier struct {
 	ended    sync.WaitGroup
 
 	sql      sql
+	view     *view // the snapshot that is open in the session
 	facts    *server.Facts
 	follower *follower
 	lives    int // followers so far
@@ -103,6 +106,9 @@ func (c *copier) close() {
 func (c *copier) run(ctx context.Context) {
 	defer c.drop()
 	for {
+		if len(c.work) == 0 {
+			c.leave(ctx)
+		}
 		var got *copied
 		var idle <-chan time.Time
 		if c.follower != nil || len(c.spare) > 0 {
@@ -131,6 +137,12 @@ func (c *copier) send(ctx context.Context, got *copied) bool {
 	select {
 	case c.done <- got:
 		return true
+	default:
+		c.leave(ctx)
+	}
+	select {
+	case c.done <- got:
+		return true
 	case <-ctx.Done():
 		return false
 	}
@@ -155,6 +167,7 @@ func (c *copier) take(ctx context.Context, w cdc.Work) *copied {
 
 // drop closes the connections.
 func (c *copier) drop() {
+	c.view = nil
 	c.sql.close()
 	c.follower.close()
 	c.follower = nil
@@ -196,6 +209,7 @@ func (c *copier) plan(ctx context.Context, id cdc.TableID) (*scanPlan, error) {
 	if t == nil {
 		return nil, fmt.Errorf("table %d is not captured: %w", id, fault.Bug)
 	}
+	c.leave(ctx) // it might see the catalog of its beginning
 	p, err := c.bindScan(ctx, &c.sql, t)
 	if err != nil {
 		return nil, err
@@ -248,33 +262,17 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 	if err != nil {
 		return nil, err
 	}
-	point, steps, err := c.snapshot(ctx, plan)
+	v, err := c.look(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
-	mark, err := core.NewMark(point).Encode()
+	got, err := c.scan(ctx, &copied{Work: w, plan: plan, data: c.spare.Take()}, v.changes)
 	if err != nil {
 		return nil, err
 	}
-	changes, err := plan.changed(steps, c.where)
-	if err != nil {
+	got.mark, got.room = v.mark, got.data
+	if err := c.unchanged(ctx, v); err != nil {
 		return nil, err
 	}
-	got, err := c.scan(ctx, &copied{Work: w, plan: plan, data: c.spare.Take()}, changes)
-	if err != nil {
-		return nil, err
-	}
-	got.mark, got.room = mark, got.data
-	now := &catalog.Table{Name: plan.captured.Name}
-	session, err := c.sql.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := catalog.Describe(ctx, session, []*catalog.Table{now}); err != nil {
-		return nil, err
-	}
-	if now.Signature() != plan.captured.Signature {
-		return nil, columnsChanged(c.where, plan.captured)
-	}
-	return got, c.merge(ctx, got, changes)
+	return got, c.merge(ctx, got, v.changes)
 }

@@ -18,8 +18,9 @@ import (
 	"weir.dev/weir/services/cdc-mysql/internal/core"
 )
 
-// ahead is how many chunks are at a reader: one being emitted or waiting to be, one being read.
-const ahead = 2
+// ahead is how many chunks are at a reader: one being emitted or waiting to be, one being read, and one that is read next in the
+// same snapshot.
+const ahead = 3
 
 // reader copies chunks and, being the reader of the log, turns the log into batches, in the loop that calls it. Everything
 // that talks to the server is in its copier and its link.
