@@ -48,7 +48,7 @@ func (c class) lacks(p pair) string {
 // catalogue lists the classes in the order in which `--failure all` runs them. The first five have the names that the certificates of
 // other engines made known.
 func catalogue() []class {
-	return slices.Concat(firstFive(), crashes(), zombies(), outages())
+	return slices.Concat(firstFive(), crashes(), zombies(), outages(), storage(), data())
 }
 
 // Catalogue lists the names of the failure classes.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/services/weir/verify/process"
@@ -19,6 +21,10 @@ func crashes() []class {
 			mode: byItself, run: coordinatorEachState,
 		},
 		{name: "crash-before-manifest", trigger: "sinks have staged an epoch whose manifest is not written", mode: byItself, run: crashBeforeManifest},
+		{
+			name: "crash-manifest-to-durable", trigger: "an epoch's manifest is stored, and the leader cannot say that it is durable", mode: byItself,
+			relayed: true, run: crashManifestToDurable,
+		},
 		{name: "crash-durable-to-commit", trigger: "an epoch is durable and not committed", mode: byItself, run: crashDurableToCommit},
 		{
 			name: "lost-commit-reply", trigger: "the target has COMMIT, its reply is lost; three times", mode: byItself,
@@ -131,6 +137,74 @@ func (t *trial) loseEpoch(ctx context.Context, leader *node, head *job.Head, fac
 	}
 	t.faults[0].Evidence += fmt.Sprintf("; it %s", became)
 	return t.restoredNewest()
+}
+
+// crashManifestToDurable severs the leader from the bus at the very write of an epoch's manifest, and kills it and everything that runs
+// tasks. The head record does not name the epoch, so nobody may have done anything for it.
+func crashManifestToDurable(ctx context.Context, t *trial) error {
+	if err := t.aim(ctx); err != nil {
+		return err
+	}
+	for range 10 {
+		leader, err := t.leader(ctx)
+		if err != nil {
+			return err
+		}
+		lost, durable, err := t.sever(ctx, leader)
+		if err != nil {
+			return err
+		}
+		if lost == 0 { // something else was written under such a key
+			leader.way.Heal()
+			if err := t.aim(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		victims := append(t.workers(), leader)
+		if err := t.kill(ctx, "the leader and everything that runs tasks", victims...); err != nil {
+			return err
+		}
+		t.faults[0].Evidence += fmt.Sprintf("; the manifest of epoch %d was stored, durable was %d", lost, durable)
+		leader.way.Heal()
+		if err := back(ctx, victims...); err != nil {
+			return err
+		}
+		if err := t.recovered(ctx); err != nil {
+			return err
+		}
+		return t.restoredNewest()
+	}
+	return errors.New("no manifest was met that the head record did not name")
+}
+
+// sever cuts a leader off when it has written a manifest, and returns the manifest's epoch, zero when it was no manifest that the head
+// record does not name.
+func (t *trial) sever(ctx context.Context, leader *node) (lost, durable epoch.ID, err error) {
+	made := leader.way.Cuts()
+	leader.way.SeverAfter("PUB $KV." + bus.RegistryBucket + "." + strings.TrimSuffix(bus.EpochKey(t.id, 0, 0), "0.0"))
+	err = t.until(ctx, "the manifest of an epoch", func(context.Context) error {
+		if leader.way.Cuts() == made {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	// Whoever would act too early has the time for it.
+	if err := process.Pause(ctx, 300*time.Millisecond); err != nil {
+		return 0, 0, err
+	}
+	v, err := t.reg.Head(ctx, t.id)
+	if err != nil || v.Head.InFlight == nil || v.Head.Durable == nil {
+		return 0, 0, err
+	}
+	kept, err := t.reg.Epochs(ctx, t.id)
+	if err != nil || !slices.Contains(kept, v.Head.InFlight.Epoch) {
+		return 0, 0, err
+	}
+	return v.Head.InFlight.Epoch, v.Head.Durable.Epoch, nil
 }
 
 // crashDurableToCommit loses the leader and the sinks between an epoch's manifest and its commit: the commit has to be made up for

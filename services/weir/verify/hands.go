@@ -16,17 +16,22 @@ import (
 
 // aim waits until a few epochs have been committed and then for a part of one, as the seed has it: faults come at any phase.
 func (t *trial) aim(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, recoverTime, errors.New("it took too long"))
+	defer cancel()
 	left := 2 + t.rng.IntN(3)
 	seen := t.journal.now().head.Committed
-	_, _, err := t.journal.await(ctx, "epochs to be committed", t.journal.length(), func(h job.Head) bool {
+	s, _, err := t.journal.await(ctx, "epochs to be committed", max(t.journal.length()-1, 0), func(h job.Head) bool {
 		if h.Phase == job.Running && h.Committed > seen {
 			seen = h.Committed
 			left--
 		}
-		return left <= 0
+		return left <= 0 || h.Phase.AtRest()
 	})
 	if err != nil {
 		return err
+	}
+	if h := s.head; h.Phase.AtRest() {
+		return fmt.Errorf("the job is %s: %s %s", h.Phase, h.Reason.Code, h.Reason.Text)
 	}
 	return process.Pause(ctx, time.Duration(t.rng.Int64N(int64(250*time.Millisecond))))
 }

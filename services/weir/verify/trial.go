@@ -26,6 +26,7 @@ import (
 // How long things may take before the run has failed. None of it is a promise.
 const (
 	setUpTime   = 90 * time.Second
+	classTime   = 8 * time.Minute
 	recoverTime = 90 * time.Second
 	caughtUp    = 120 * time.Second
 )
@@ -72,7 +73,8 @@ type trial struct {
 
 	first  time.Time // the first fault
 	faults []Fault
-	ignore func() // ends the journal
+	ignore func()        // ends the journal
+	added  []addedColumn // by the run
 }
 
 // perform runs a class with a seed. An error of the environment is one of the result's findings too.
@@ -120,7 +122,9 @@ func (t *trial) play(ctx context.Context, r *Result) error {
 	if err := t.begin(ctx, setting); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	if err := t.class.run(ctx, t); err != nil {
+	running, cancel := context.WithTimeoutCause(ctx, classTime+t.cfg.Outage, errors.New("the class took too long"))
+	defer cancel()
+	if err := t.class.run(running, t); err != nil {
 		return err
 	}
 	if len(t.faults) == 0 {
@@ -224,6 +228,7 @@ func (t *trial) detach() {
 	if t.conn != nil {
 		t.conn.Close()
 	}
+	t.ignore, t.conn = nil, nil
 }
 
 // spec is the run's job, with so many writers where several may be.
