@@ -2,6 +2,7 @@ package mutants
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -156,31 +157,50 @@ func name(run string) string {
 	return top
 }
 
-// args writes the mutated file and the overlay that puts it in its place.
+// args are those of the test run that has to be red.
 func (m mutant) args(t *testing.T, root string) []string {
 	t.Helper()
-	original := filepath.Join(root, m.file)
-	text, err := os.ReadFile(original)
-	if err != nil {
-		t.Fatal(err)
+	return []string{
+		"-C", root, "test", "-count=1", "-vet=off", "-timeout=120s", "-overlay", overlay(t, root, cut{m.file, m.cut, m.with}), "-run", "^" + m.run, m.pkg,
 	}
-	if n := strings.Count(string(text), m.cut); n != 1 {
-		t.Fatalf("%s has the guard %d times, want once:\n%s", m.file, n, m.cut)
-	}
+}
+
+// cut is one exact replacement in one file of the product.
+type cut struct{ file, cut, with string }
+
+// overlay writes the mutated files, and what puts them in their places.
+func overlay(t *testing.T, root string, cuts ...cut) string {
+	t.Helper()
 	dir := t.TempDir()
-	changed := filepath.Join(dir, filepath.Base(m.file))
-	if err := os.WriteFile(changed, []byte(strings.Replace(string(text), m.cut, m.with, 1)), 0o600); err != nil {
-		t.Fatal(err)
+	texts := make(map[string]string)
+	for _, c := range cuts {
+		original := filepath.Join(root, c.file)
+		if texts[original] == "" {
+			text, err := os.ReadFile(original)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[original] = string(text)
+		}
+		if n := strings.Count(texts[original], c.cut); n != 1 {
+			t.Fatalf("%s has the guard %d times, want once:\n%s", c.file, n, c.cut)
+		}
+		texts[original] = strings.Replace(texts[original], c.cut, c.with, 1)
 	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: changed}})
+	places := make(map[string]string)
+	for original, text := range texts {
+		places[original] = filepath.Join(dir, fmt.Sprintf("%d-%s", len(places), filepath.Base(original)))
+		if err := os.WriteFile(places[original], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := json.Marshal(map[string]map[string]string{"Replace": places})
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(at, overlay, 0o600); err != nil {
+	if err := os.WriteFile(at, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return []string{
-		"-C", root, "test", "-count=1", "-vet=off", "-timeout=120s", "-overlay", at, "-run", "^" + m.run, m.pkg,
-	}
+	return at
 }

@@ -1,0 +1,126 @@
+package mutants
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/services/weir/verify"
+)
+
+// classMutant takes a guard out of the program itself; a failure class of `weir verify` has to find that.
+type classMutant struct {
+	guard string
+	cuts  []cut
+	// class runs from PostgreSQL to PostgreSQL, or to Iceberg; red is part of what it must find.
+	class   string
+	iceberg bool
+	red     string
+}
+
+// ofClasses are the mistakes that sinks of others have made.
+var ofClasses = []classMutant{
+	{
+		guard: "commit only after durable",
+		cuts: []cut{
+			{
+				"pkg/registry/manifest.go",
+				"return epoch.Decode(stored, ref)",
+				"if ref.Digest == \"\" {\nref.Digest = epoch.Digest(stored)\n}\nreturn epoch.Decode(stored, ref)",
+			},
+			{
+				"pkg/task/committer.go",
+				"\t\tif err := s.wait(ctx, 0); err != nil {",
+				"\t\tif f := s.orders.Head.InFlight; f != nil && f.Epoch > k.done {\n" +
+					"if m, err := s.cfg.Records.Manifest(ctx, s.identity.Job, epoch.Ref{Epoch: f.Epoch}); err == nil {\n" +
+					"b, err := m.Bytes()\nif err != nil {\nreturn err\n}\n" +
+					"if err := k.advance(ctx, epoch.Ref{Epoch: f.Epoch, Digest: epoch.Digest(b)}); err != nil {\nreturn err\n}\n}\n}\n" +
+					"if err := s.wait(ctx, 10*time.Millisecond); err != nil {",
+			},
+			{"pkg/task/committer.go", "case h.Durable == nil || h.Durable.Epoch < e:", "case false:"},
+		},
+		class: "crash-manifest-to-durable", red: "FAILED|too often|target.s ledger",
+	},
+	{
+		guard: "collapse by key",
+		cuts: []cut{{
+			"pkg/rows/collapse.go",
+			"*last = fateGone\n\tw.ref = r",
+			"w.ref = r",
+		}},
+		class: "task-crash", iceberg: true, red: "final rows",
+	},
+}
+
+// TestClasses shows that `weir verify` would find each mistake, by the named class. CI builds one program without its guard; all of
+// them: ITEST_MUTANTS=all, or names with commas between.
+func TestClasses(t *testing.T) {
+	wanted := []string{"commit only after durable"}
+	all := os.Getenv("ITEST_MUTANTS")
+	if all != "" {
+		wanted = strings.Split(all, ",")
+	}
+	root, err := harness.RepoRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := harness.StartPostgres(t, harness.PostgresConfig{})
+	var target *harness.Postgres
+	for _, m := range ofClasses {
+		if all != "all" && !slices.Contains(wanted, m.guard) {
+			continue
+		}
+		t.Run(strings.ReplaceAll(m.guard, " ", "-"), func(t *testing.T) {
+			to := "file://" + t.TempDir()
+			if !m.iceberg {
+				if target == nil {
+					target = harness.StartPostgres(t, harness.PostgresConfig{})
+				}
+				to = target.URL("postgres")
+			}
+			r := m.verify(t, root, source.URL("postgres"), to)
+			if found := strings.Join(r.Findings, "\n"); !regexp.MustCompile(m.red).MatchString(found) {
+				t.Errorf("red, but not for %q:\n%s", m.red, found)
+			}
+			if err := os.RemoveAll(r.Log); err != nil || r.Log == "" {
+				t.Errorf("logs at %q, %v", r.Log, err)
+			}
+		})
+	}
+}
+
+// verify builds the mutant, runs its class and returns the result, which has to be red.
+func (m classMutant) verify(t *testing.T, root, source, target string) verify.Result {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "weir")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "-overlay", overlay(t, root, m.cuts...), "weir.dev/weir/services/weir/cmd/weir")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	file := filepath.Join(t.TempDir(), "eo.json")
+	run := exec.CommandContext(t.Context(), program, "verify", "--source", source, "--target", target, "--failure", m.class, "--report", file)
+	run.Dir = t.TempDir()
+	out, err := run.CombinedOutput()
+	t.Logf("%s", out)
+	exit, failed := errors.AsType[*exec.ExitError](err)
+	if !failed || exit.ExitCode() != 4 {
+		t.Fatalf("survived: %s is %v without %q", m.class, err, m.guard)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report verify.Report
+	if err := json.Unmarshal(text, &report); err != nil {
+		t.Fatal(err)
+	}
+	return report.Results[0]
+}
