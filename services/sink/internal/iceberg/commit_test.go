@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/iceberg-go"
+	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 
 	"weir.dev/weir/pkg/fault"
@@ -109,6 +111,56 @@ func TestMaintenance(t *testing.T) {
 		want := fmt.Sprint(epochs/10-1) + r.Cells["id"]
 		if r.Cells["name"] != want {
 			t.Errorf("row %s is %s, want %s", r.Cells["id"], r.Cells["name"], want)
+		}
+	}
+}
+
+// A table of many epochs in a short time has no more snapshots than a commit can write and a reader read, unless it is told to.
+func TestManySnapshots(t *testing.T) {
+	t.Parallel()
+	made := func(n int, age string) table.Metadata {
+		sc := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64})
+		meta, err := table.NewMetadata(sc, iceberg.UnpartitionedSpec, table.UnsortedSortOrder, "file:///none", iceberg.Properties{table.MaxSnapshotAgeMsKey: age})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := table.MetadataBuilderFromBase(meta, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parent *int64
+		for i := range int64(n) {
+			s := &table.Snapshot{
+				SnapshotID: i + 1, ParentSnapshotID: parent, SequenceNumber: i + 1, TimestampMs: time.Now().UnixMilli() - 100*(int64(n)-i),
+				ManifestList: "file:///none", Summary: &table.Summary{Operation: table.OpAppend},
+			}
+			parent = &s.SnapshotID
+			if err := b.AddSnapshot(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.SetSnapshotRef(table.MainBranch, int64(n), table.BranchRef); err != nil {
+			t.Fatal(err)
+		}
+		if meta, err = b.Build(); err != nil {
+			t.Fatal(err)
+		}
+		return meta
+	}
+	for _, tt := range []struct {
+		n    int
+		age  string
+		gone int
+	}{
+		{snapshotsMax, "300000", 0},
+		{snapshotsMax + snapshotsMin, "300000", snapshotsMin + expiry},
+		{snapshotsMax + snapshotsMin, "3600000", 0},
+	} {
+		meta := made(tt.n, tt.age)
+		files := func(context.Context) (iceio.IO, error) { return localFiles{}, nil }
+		tx := table.New(table.Identifier{"lake", "t"}, meta, "file:///none", files, nil).NewTransaction()
+		if gone, err := expire(meta, tx); err != nil || len(gone) != tt.gone {
+			t.Errorf("%d snapshots that may be %s ms old: %d go, %v; want %d", tt.n, tt.age, len(gone), err, tt.gone)
 		}
 	}
 }

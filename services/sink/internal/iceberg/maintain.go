@@ -44,6 +44,9 @@ const (
 const (
 	snapshotAge  = 5 * time.Minute
 	snapshotsMin = 10
+	// snapshotsMax is how many a table has that nobody has told to keep them for longer than snapshotAge. Every commit writes them all
+	// and every reader reads them, so epochs shorter than a second would make both slow.
+	snapshotsMax = 400
 )
 
 // upkeep remembers what maintenance left, so that it asks for more only when there is more.
@@ -223,12 +226,15 @@ func expire(meta table.Metadata, tx *table.Transaction) ([]int64, error) {
 	props := meta.Properties()
 	age := time.Duration(props.GetInt64(table.MaxSnapshotAgeMsKey, snapshotAge.Milliseconds())) * time.Millisecond
 	limit := time.Now().Add(-age).UnixMilli()
-	old := 0
+	var made []int64
 	for _, s := range meta.Snapshots() {
-		if s.TimestampMs < limit {
-			old++
-		}
+		made = append(made, s.TimestampMs)
 	}
+	slices.Sort(made)
+	if n := len(made); n > snapshotsMax && age <= snapshotAge {
+		limit = max(limit, made[n-snapshotsMax+expiry])
+	}
+	old, _ := slices.BinarySearch(made, limit)
 	if old < expiry+props.GetInt(table.MinSnapshotsToKeepKey, snapshotsMin) {
 		return nil, nil
 	}
@@ -236,7 +242,8 @@ func expire(meta table.Metadata, tx *table.Transaction) ([]int64, error) {
 	for _, s := range meta.Snapshots() {
 		had[s.SnapshotID] = true
 	}
-	if err := tx.ExpireSnapshots(table.WithPostCommit(false)); err != nil {
+	older := time.Since(time.UnixMilli(limit)) + 50*time.Millisecond // the library's clock is a little later than this one
+	if err := tx.ExpireSnapshots(table.WithPostCommit(false), table.WithOlderThan(older)); err != nil {
 		return nil, err
 	}
 	st, err := tx.StagedTable()
