@@ -161,6 +161,7 @@ func (s *scene) judge(d *progress.Detail) {
 				}
 			}
 		}
+		s.watermarks(src)
 		for _, r := range src.Readers {
 			family := map[string]string{"pg": "POSTGRES_LSN", "my": "MYSQL_"}[src.Name]
 			if p, ok := r.Consumed.Get(); ok && !strings.HasPrefix(string(p.Type), family) {

@@ -25,9 +25,11 @@ func TestProgressOfTwoDatabases(t *testing.T) {
 	}{
 		{"snapshot with lazy chunks, then catch-up, then incremental", (*scene).copies},
 		{"positions pass a checkpoint", (*scene).passes},
+		{"what is exact can be computed again", (*scene).exact},
 		{"an idle source is not stalled", (*scene).idles},
 		{"no metric has a name or position of a database", (*scene).counts},
 		{"a restore is told", (*scene).restores},
+		{"what is exact can be computed again after a restore", (*scene).exact},
 		{"dead letters that come are named", (*scene).fills},
 		{"every panel of the dashboard has data", (*scene).draws},
 		{"a blocked sink is named", (*scene).blocks},
