@@ -20,6 +20,7 @@ var sometimes = map[string]bool{
 	"weir_coordinator_facts_refused":       true,
 	"weir_coordinator_facts_refused_total": true,
 	"weir_job_waits":                       true,
+	"weir_job_epoch_delay_seconds":         true,
 	"weir_job_epoch_durable_age_seconds":   true,
 	"weir_progress_reports_refused":        true,
 }
