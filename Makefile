@@ -17,7 +17,7 @@ RACED   := weir.dev/weir/pkg/... weir.dev/weir/services/...
 FLOWS   := go list weir.dev/weir/itest/... | grep -v /itest/compose
 
 # Of these only a part runs raced, which costs ten times as much: here the whole.
-WHOLE   := weir.dev/weir/services/sink/internal/iceberg
+WHOLE   := weir.dev/weir/pkg/job weir.dev/weir/services/sink/internal/iceberg
 
 # What differs between versions of PostgreSQL, once more against the newest one.
 NEWEST  := weir.dev/weir/itest/cdcpostgres weir.dev/weir/itest/types
