@@ -100,7 +100,7 @@ func submitAll(b *testing.B, m *mesh.Mesh, n int) {
 
 func measureIdle(b *testing.B, m *mesh.Mesh, jobs int) {
 	b.Helper()
-	const span = 30 * time.Second
+	const span = 300 * time.Second // a whole interval between two epochs of each
 	if err := harness.Pause(b.Context(), rest); err != nil {
 		b.Fatal(err)
 	}
