@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"weir.dev/weir/pkg/cdc/halves"
-	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/pkg/rows"
@@ -20,6 +19,7 @@ const connectorName = "mysql"
 // progress is what a reader may be asked about from other goroutines. The reader touches it once per batch.
 type progress struct {
 	copies bool // the reader never has the log
+	beats  halves.Beats[*core.Point]
 
 	mu         sync.Mutex
 	phase      report.Lifecycle
@@ -36,8 +36,6 @@ type progress struct {
 	retained   int64
 	growth     halves.Growth
 	keeps      *report.Retention // nil before the log that is kept was seen
-	beats      halves.Beats[*core.Point]
-	fresh      bool // rows were emitted since the last barrier
 }
 
 func newProgress(copies bool) *progress {
@@ -86,7 +84,7 @@ func (p *progress) emitted(id rows.TableID, n int, ts int64) {
 	defer p.mu.Unlock()
 	p.tables[id] += uint64(n)
 	p.rows += uint64(n)
-	p.fresh = true
+	p.beats.Emit()
 	if ts != rows.NoTs {
 		p.lastEvent = ts
 	}
@@ -100,24 +98,7 @@ func (p *progress) consume(at position.Position, before *core.Point) {
 		return
 	}
 	p.consumed, p.lastChange = at, time.Now()
-	if end, ok := p.beats.Unread(); ok && before.Has(end) {
-		p.beats.Reach(p.lastChange, p.fresh)
-	}
-}
-
-// cut says that the barrier of an epoch passes.
-func (p *progress) cut(n epoch.ID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.beats.Cut(time.Now(), n)
-	p.fresh = false
-}
-
-// committed says that every sink has committed an epoch.
-func (p *progress) committed(n epoch.ID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.beats.Confirm(time.Now(), n)
+	p.beats.Pass(p.lastChange, before.Has)
 }
 
 // reach takes where in the server's files a transaction ends that was read.
@@ -152,11 +133,10 @@ func (p *progress) observe(asked time.Time, head *core.Point) {
 		return
 	}
 	p.beats.See(asked, head)
-	if end, ok := p.beats.Unread(); ok { // it may have been reached before it was seen
-		if order, comparable := position.Compare(p.consumed, end.Public()); comparable && order >= 0 {
-			p.beats.Reach(now, p.fresh)
-		}
-	}
+	p.beats.Pass(now, func(end *core.Point) bool { // it may have been reached before it was seen
+		order, comparable := position.Compare(p.consumed, end.Public())
+		return comparable && order >= 0
+	})
 }
 
 func (p *progress) report() report.Reader {

@@ -60,9 +60,9 @@ func TestBeatOfTheLog(t *testing.T) {
 			p.emitted("t", 2, 1)
 			p.consume(mark.Public(), &mark)
 			leg(report.Waiting, false)
-			p.cut(3)
+			p.beats.Cut(time.Now(), 3)
 			leg(report.Landing, false)
-			p.committed(3)
+			p.beats.Confirm(time.Now(), 3)
 			if b, ok := p.report().Beat.Get(); !ok || b.Epoch != 3 || b.Quiet {
 				t.Errorf("%+v", b)
 			}

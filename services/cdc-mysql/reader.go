@@ -263,7 +263,7 @@ func (r *reader) drainReached() {
 // and everything to come.
 func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	r.input, r.told = false, false
-	r.progress.cut(e)
+	r.progress.beats.Cut(time.Now(), e)
 	if r.batches.Pending() {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: rows in builders: %w", e, fault.Bug)
 	}
@@ -282,7 +282,7 @@ func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 
 // Confirm notes what of the log is needed no more; the server keeps its log as long as it was told to, whoever reads it.
 func (r *reader) Confirm(e epoch.ID, _ source.Cut) {
-	r.progress.committed(e)
+	r.progress.beats.Confirm(time.Now(), e)
 	if at, ok := r.cuts[e]; ok {
 		r.link.keep(at)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"weir.dev/weir/pkg/cdc/halves"
-	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/pkg/rows"
@@ -23,6 +22,7 @@ const connectorName = "postgres"
 type progress struct {
 	metrics *metrics
 	copies  bool // the reader never has the log
+	beats   halves.Beats[position.LSN]
 
 	mu         sync.Mutex
 	phase      report.Lifecycle
@@ -40,9 +40,6 @@ type progress struct {
 	slotOK   bool
 	growth   halves.Growth
 	keeps    report.Retention
-
-	beats halves.Beats[position.LSN]
-	fresh bool // rows were emitted since the last barrier
 }
 
 func newProgress(m *metrics, copies bool) *progress {
@@ -83,7 +80,7 @@ func (p *progress) emitted(ctx context.Context, id rows.TableID, n int, ts int64
 	defer p.mu.Unlock()
 	p.tables[id] += uint64(n)
 	p.rows += uint64(n)
-	p.fresh = true
+	p.beats.Emit()
 	if ts != rows.NoTs {
 		p.lastEvent = ts
 	}
@@ -108,24 +105,7 @@ func (p *progress) consume(at core.Position) {
 
 // reach tells the beats when their end is passed.
 func (p *progress) reach() {
-	if end, ok := p.beats.Unread(); ok && p.consumed.End >= end {
-		p.beats.Reach(time.Now(), p.fresh)
-	}
-}
-
-// cut says that the barrier of an epoch passes.
-func (p *progress) cut(n epoch.ID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.beats.Cut(time.Now(), n)
-	p.fresh = false
-}
-
-// committed says that every sink has committed an epoch.
-func (p *progress) committed(n epoch.ID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.beats.Confirm(time.Now(), n)
+	p.beats.Pass(time.Now(), func(end position.LSN) bool { return p.consumed.End >= end })
 }
 
 // moved reports whether at is news.

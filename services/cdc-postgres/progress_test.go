@@ -38,12 +38,12 @@ func TestBeatOfTheLog(t *testing.T) {
 	if got := leg(); got != report.Waiting {
 		t.Errorf("at the mark: %q", got)
 	}
-	p.cut(7)
-	p.committed(6)
+	p.beats.Cut(time.Now(), 7)
+	p.beats.Confirm(time.Now(), 6)
 	if got := leg(); got != report.Landing {
 		t.Errorf("in an epoch: %q", got)
 	}
-	p.committed(8)
+	p.beats.Confirm(time.Now(), 8)
 	if b, ok := p.report().Beat.Get(); !ok || b.Epoch != 8 || b.Quiet {
 		t.Errorf("%+v", b)
 	}

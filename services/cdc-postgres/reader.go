@@ -343,7 +343,7 @@ func (r *reader) chunk(ctx context.Context, out source.Output, wake <-chan struc
 // and everything to come.
 func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	r.input = false
-	r.progress.cut(e)
+	r.progress.beats.Cut(time.Now(), e)
 	r.link.passed()
 	if r.batches.Pending() {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: rows in builders: %w", e, fault.Bug)
@@ -363,7 +363,7 @@ func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 
 // Confirm lets the server forget what lies before a committed epoch.
 func (r *reader) Confirm(e epoch.ID, cut source.Cut) {
-	r.progress.committed(e)
+	r.progress.beats.Confirm(time.Now(), e)
 	if cut.Position.IsZero() {
 		return
 	}

@@ -1,6 +1,7 @@
 package halves
 
 import (
+	"sync"
 	"time"
 
 	"weir.dev/weir/pkg/epoch"
@@ -9,10 +10,12 @@ import (
 
 // Beats are the heartbeats of a reader of the log, one at a time: the end of the log, seen beside the flow, is followed
 // through the flow to the sinks and back. Nothing is sent and nothing is asked for it: it goes with what passes anyway. P is the
-// adapter's place in its log. The zero Beats is ready; it is for one goroutine, or under its owner's lock.
+// adapter's place in its log. The zero Beats is ready, and for any number of goroutines.
 type Beats[P any] struct {
+	mu   sync.Mutex
 	way  *way[P]
 	last *report.Beat
+	rows bool // were emitted since the last barrier
 }
 
 // way is a beat that is on its way. Times are zero until they are known.
@@ -25,29 +28,35 @@ type way[P any] struct {
 
 // See takes an end of the log that was asked for at a moment. It begins the next beat unless one is on its way.
 func (b *Beats[P]) See(asked time.Time, end P) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.way == nil {
 		b.way = &way[P]{end: end, began: asked}
 	}
 }
 
-// Unread is the end that the reader has not reached yet.
-func (b *Beats[P]) Unread() (end P, ok bool) {
-	if b.way == nil || !b.way.read.IsZero() {
-		return end, false
-	}
-	return b.way.end, true
+// Emit says that the reader has emitted rows.
+func (b *Beats[P]) Emit() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rows = true
 }
 
-// Reach says that everything before the end of [Beats.Unread] has been emitted; rows, that the reader has emitted some since the
-// last barrier: without, whatever comes behind it is what asks for the next epoch.
-func (b *Beats[P]) Reach(now time.Time, rows bool) {
-	if _, ok := b.Unread(); ok {
-		b.way.read, b.way.quiet = now, !rows
+// Pass says that everything before a place has been emitted; behind reports whether that place is not before an end. Without rows
+// since the last barrier, whatever comes behind the end is what asks for the next epoch.
+func (b *Beats[P]) Pass(now time.Time, behind func(end P) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if w := b.way; w != nil && w.read.IsZero() && behind(w.end) {
+		w.read, w.quiet = now, !b.rows
 	}
 }
 
 // Cut says that the barrier of an epoch passes the reader.
 func (b *Beats[P]) Cut(now time.Time, n epoch.ID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rows = false
 	if w := b.way; w != nil && !w.read.IsZero() && w.cut.IsZero() {
 		w.cut, w.epoch = now, n
 	}
@@ -55,6 +64,8 @@ func (b *Beats[P]) Cut(now time.Time, n epoch.ID) {
 
 // Confirm says that every sink has committed an epoch.
 func (b *Beats[P]) Confirm(now time.Time, n epoch.ID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	w := b.way
 	if w == nil || w.cut.IsZero() || n < w.epoch {
 		return
@@ -68,6 +79,8 @@ func (b *Beats[P]) Confirm(now time.Time, n epoch.ID) {
 
 // Report writes the beats into a report.
 func (b *Beats[P]) Report(r *report.Reader) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.last != nil {
 		r.Beat = report.ExactOf(*b.last)
 	}

@@ -24,18 +24,22 @@ func TestBeatGoesThereAndBack(t *testing.T) {
 			t.Errorf("%s: %+v", when, r.UnderWay)
 		}
 	}
-	b.Reach(began, true) // nothing is on its way
+	b.Emit()
+	b.Pass(began, func(int) bool { return true }) // nothing is on its way
 	b.Cut(began, 4)
 	b.Confirm(began, 4)
 	b.See(began, 100)
 	b.See(after(1), 200)
-	if end, ok := b.Unread(); !ok || end != 100 {
+	end := 0
+	b.Pass(after(1), func(of int) bool { end = of; return false })
+	if end != 100 {
 		t.Fatalf("end %d", end)
 	}
 	want("not read", report.Reading, false)
 	b.Cut(after(2), 5) // without the mark
 	b.Confirm(after(3), 5)
-	b.Reach(after(4), true)
+	b.Emit()
+	b.Pass(after(4), func(int) bool { return true })
 	want("read", report.Waiting, false)
 	b.Confirm(after(5), 5)
 	b.Cut(after(14), 6)
@@ -61,7 +65,7 @@ func TestQuietBeatWaitsForNobody(t *testing.T) {
 	began := time.Now()
 	var b Beats[int]
 	b.See(began, 1)
-	b.Reach(began, false)
+	b.Pass(began, func(int) bool { return true })
 	var r report.Reader
 	b.Report(&r)
 	if r.UnderWay == nil || !r.UnderWay.Quiet {
@@ -105,9 +109,10 @@ func TestBeatsContradictNothing(t *testing.T) {
 					b.Confirm(now, last)
 				}
 			}
-			if mark, ok := b.Unread(); ok && at >= mark {
-				b.Reach(now, rapid.Bool().Draw(t, "rows"))
+			if rapid.Bool().Draw(t, "rows") {
+				b.Emit()
 			}
+			b.Pass(now, func(mark int) bool { return at >= mark })
 			r := report.Reader{Connector: "c", Lifecycle: report.Incremental}
 			b.Report(&r)
 			e := report.Envelope{Job: "j", Subtask: "s-0", Fence: 1, Reader: &r}
