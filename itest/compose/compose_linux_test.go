@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,11 +37,11 @@ func TestCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"setup-mysql.sh", "setup-docker.sh", "images.sh"} {
-		script(t, root, name)
+		harness.Script(t, name)
 	}
 	p := project{engine: startEngine(t, root)}
 	p.secrets = filepath.Join(p.dir, "secrets")
-	script(t, root, "compose-secrets.sh", p.secrets)
+	harness.Script(t, "compose-secrets.sh", p.secrets)
 	p.standIns(t)
 
 	p.compose(t, "--profile", "demo", "--profile", "cli", "build")
@@ -71,14 +70,6 @@ func TestCompose(t *testing.T) {
 	}
 	if err := p.stop(t.Context()); err != nil {
 		t.Error(err)
-	}
-}
-
-func script(t *testing.T, root, name string, args ...string) {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), filepath.Join(root, "scripts", name), args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out)
 	}
 }
 

@@ -45,8 +45,8 @@ type source interface {
 	lines(t *testing.T) []string
 }
 
-// lake is a flow from a database to Iceberg tables whose catalog is in PostgreSQL.
-type lake struct {
+// scene is a flow from a database to Iceberg tables whose catalog is in PostgreSQL.
+type scene struct {
 	source  source
 	catalog *harness.Postgres
 	mesh    *mesh.Mesh
@@ -61,9 +61,9 @@ type flow struct {
 	warehouse, more   string // of the sink
 }
 
-func start(t *testing.T, from source, catalog *harness.Postgres, j judge, f flow) *lake {
+func start(t *testing.T, from source, catalog *harness.Postgres, j judge, f flow) *scene {
 	t.Helper()
-	l := &lake{source: from, catalog: catalog, judge: j, images: map[string]int{"1": copied}}
+	l := &scene{source: from, catalog: catalog, judge: j, images: map[string]int{"1": copied}}
 	l.mesh = mesh.Start(t, mesh.Config{
 		Roles: []mesh.Role{mesh.Coordinator, f.reader, mesh.Sink},
 		Env:   []string{"SOURCE_URL=" + f.url, "CATALOG_URL=" + catalog.URL("postgres")},
@@ -74,7 +74,7 @@ func start(t *testing.T, from source, catalog *harness.Postgres, j judge, f flow
 }
 
 // change makes n rounds of transactions and counts the images that they have.
-func (l *lake) change(t *testing.T, round, n int) {
+func (l *scene) change(t *testing.T, round, n int) {
 	t.Helper()
 	for i := range n {
 		id := 1000*(round+1) + i
@@ -91,7 +91,7 @@ func (l *lake) change(t *testing.T, round, n int) {
 }
 
 // metadata is the file that the catalog points at.
-func (l *lake) metadata(t *testing.T, table string) string {
+func (l *scene) metadata(t *testing.T, table string) string {
 	t.Helper()
 	return one(t, l.catalog, "SELECT metadata_location FROM iceberg_tables WHERE table_namespace = 'shop' AND table_name = '"+table+"'")[0]
 }
@@ -115,7 +115,7 @@ func one(t *testing.T, pg *harness.Postgres, sql string) []string {
 }
 
 // verdict compares what ClickHouse reads with the source: the rows as they are now, and every image once.
-func (l *lake) verdict(t *testing.T) {
+func (l *scene) verdict(t *testing.T) {
 	t.Helper()
 	l.mesh.CaughtUp(t, "lake")
 	want := l.source.lines(t)
@@ -161,7 +161,7 @@ func differ(got, want []string) string {
 }
 
 // kill kills processes one after the other while the source is changed.
-func (l *lake) kill(t *testing.T, victims ...*harness.Process) {
+func (l *scene) kill(t *testing.T, victims ...*harness.Process) {
 	t.Helper()
 	for round := range harness.Number(t, "ITEST_KILLS", len(victims)) {
 		victim := victims[round%len(victims)]

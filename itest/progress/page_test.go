@@ -31,7 +31,7 @@ var views = []struct {
 // page looks at the page of a running job in a real browser: it shows the job, needs nothing from elsewhere, fits the width
 // of a phone, can be used by keyboard, and has names for what it shows. WEIR_SCREENSHOTS is a folder for pictures.
 func (s *copyScene) page(t *testing.T) {
-	chromium := fromScript(t, "setup-chromium.sh")
+	chromium := harness.Script(t, "setup-chromium.sh")
 	s.recover(t)
 	url := s.mesh.Members[0].HTTP
 	options := append(chromedp.DefaultExecAllocatorOptions[:],

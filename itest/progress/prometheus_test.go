@@ -27,16 +27,6 @@ func fromRepo(t *testing.T, name ...string) string {
 	return filepath.Join(append([]string{root}, name...)...)
 }
 
-// fromScript is what a script of ours prints that makes sure that a program is there.
-func fromScript(t *testing.T, name string) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), fromRepo(t, "scripts", name)).Output()
-	if err != nil {
-		t.Fatalf("scripts/%s: %v", name, err)
-	}
-	return strings.TrimSpace(string(out))
-}
-
 // prometheus is a server that reads the metrics of a progress service and judges them by the rules that we ship.
 type prometheus struct {
 	*harness.Process
@@ -67,7 +57,7 @@ func startPrometheus(t *testing.T, of *mesh.Member) *prometheus {
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	return &prometheus{url: "http://" + addr, Process: harness.StartProcess(t, harness.ProcessConfig{
-		Name: "prometheus", Path: filepath.Join(fromScript(t, "setup-prometheus.sh"), "prometheus"), Dir: dir,
+		Name: "prometheus", Path: filepath.Join(harness.Script(t, "setup-prometheus.sh"), "prometheus"), Dir: dir,
 		Args:  []string{"--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", addr, "--log.level", "warn"},
 		Ready: harness.HTTPReady("http://" + addr + "/-/ready"),
 	})}
@@ -150,7 +140,7 @@ func (s *scene) draws(t *testing.T) {
 // compose/prometheus/weir.rules.test.yml says.
 func TestRulesFire(t *testing.T) {
 	t.Parallel()
-	promtool := filepath.Join(fromScript(t, "setup-prometheus.sh"), "promtool")
+	promtool := filepath.Join(harness.Script(t, "setup-prometheus.sh"), "promtool")
 	dir := fromRepo(t, "compose", "prometheus")
 	for _, args := range [][]string{{"check", "rules", "weir.rules.yml"}, {"test", "rules", "weir.rules.test.yml"}} {
 		cmd := exec.CommandContext(t.Context(), promtool, args...)

@@ -104,10 +104,14 @@ func TestCertificate(t *testing.T) {
 
 // TestLake is the certificate for Iceberg tables, from MySQL; ClickHouse reads them too. Its classes by ITEST_VERIFY_LAKE.
 func TestLake(t *testing.T) {
+	modules, err := harness.ClickHouse(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	source, dir := harness.StartMySQL(t, harness.MySQLConfig{}), t.TempDir()
 	s := stand{
 		weir: harness.BuildBinary(t, "weir.dev/weir/services/weir/cmd/weir"), from: source.URL(""), to: "file://" + dir,
-		secrets: []string{source.Admin.Password}, env: []string{"NODE_PATH=" + clickHouse(t)},
+		secrets: []string{source.Admin.Password}, env: []string{"NODE_PATH=" + modules},
 	}
 	args := "--failure task-crash --rate 60 --judge"
 	if more := os.Getenv("ITEST_VERIFY_LAKE"); more != "" {
@@ -125,20 +129,6 @@ func TestLake(t *testing.T) {
 	if n, err := source.Text(t.Context(), "", "SELECT concat(count(*)) FROM information_schema.schemata WHERE schema_name LIKE 'wv%'"); err != nil || n != "0" {
 		t.Errorf("left at the source: %s, %v", n, err)
 	}
-}
-
-// clickHouse installs the judge and returns where node finds it.
-func clickHouse(t *testing.T) string {
-	t.Helper()
-	root, err := harness.RepoRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.CommandContext(t.Context(), filepath.Join(root, "scripts", "setup-chdb.sh")).Output()
-	if err != nil {
-		t.Fatalf("install ClickHouse: %v", err)
-	}
-	return filepath.Join(strings.TrimSpace(string(out)), "node_modules")
 }
 
 // wantPassed verifies, and checks that the report says all that it has to say; so many sinks have ledgers and readers.

@@ -13,9 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -56,7 +54,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	}
 	env := os.Environ()
 	if slices.Contains(args, "--judge") {
-		modules, err := judge(ctx)
+		modules, err := harness.ClickHouse(ctx)
 		if err != nil {
 			return exitEnvironment, err
 		}
@@ -137,16 +135,4 @@ func iceberg(context.Context) (end, error) {
 		return end{}, err
 	}
 	return end{"file://" + dir, func() error { return os.RemoveAll(dir) }}, nil
-}
-
-// judge installs ClickHouse where node can find it.
-func judge(ctx context.Context) (modules string, err error) {
-	root, err := harness.RepoRoot()
-	if err != nil {
-		return "", err
-	}
-	cmd := exec.CommandContext(ctx, filepath.Join(root, "scripts", "setup-chdb.sh"))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	return filepath.Join(strings.TrimSpace(string(out)), "node_modules"), err
 }

@@ -47,7 +47,7 @@ func newIceTarget(target, id string, judged, whole bool) (*iceTarget, error) {
 	}
 	p := &iceTarget{dir: filepath.Join(u.Path, id), id: id, whole: whole}
 	if judged {
-		p.judge = lake.NewJudge(p.dir)
+		p.judge = lake.NewJudge(p.dir, "")
 	}
 	p.lake, err = lake.Open(filepath.Join(p.dir, "catalog.db"), namespace, id, copying)
 	return p, err
@@ -71,7 +71,7 @@ func icebergVersion(ctx context.Context, target string, judged bool) (string, er
 	}
 	what := "Iceberg v2, catalog in SQLite, local files"
 	if judged {
-		version, err := lake.NewJudge(u.Path).Version(ctx)
+		version, err := lake.NewJudge(u.Path, "").Version(ctx)
 		if err != nil {
 			return "", err
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -18,11 +19,11 @@ import (
 
 // Judge is ClickHouse, the npm package chdb. It reads a table from its metadata file on, and knows nothing of Weir.
 type Judge struct {
-	root string // of the warehouse
+	root, modules string
 }
 
-// NewJudge is for the warehouse in a folder.
-func NewJudge(root string) *Judge { return &Judge{root: root} }
+// NewJudge is for the warehouse in a folder. The package is found in the folder modules, or by NODE_PATH when that is empty.
+func NewJudge(root, modules string) *Judge { return &Judge{root, modules} }
 
 // program reads queries from its standard input and writes the answers, each a text of rows.
 const program = `const { query } = require("chdb");
@@ -31,20 +32,24 @@ process.stdout.write(JSON.stringify(all.map(q => query(q, "JSONCompactEachRow"))
 
 // Version asks ClickHouse for it. The error says how to get the package when it is not there.
 func (j *Judge) Version(ctx context.Context) (string, error) {
-	all, err := j.ask(ctx, []string{"SELECT version()"})
+	all, err := j.Ask(ctx, "SELECT version()")
 	if err != nil {
 		return "", fmt.Errorf("ClickHouse is not there; `npm install chdb` and NODE_PATH=<folder>/node_modules: %w", err)
 	}
 	return fmt.Sprint(all[0][0][0]), nil
 }
 
-func (j *Judge) ask(ctx context.Context, queries []string) ([][][]any, error) {
+// Ask answers queries in order, each by its rows.
+func (j *Judge) Ask(ctx context.Context, queries ...string) ([][][]any, error) {
 	in, err := json.Marshal(queries)
 	if err != nil {
 		return nil, fmt.Errorf("ask ClickHouse: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, "node", "-e", program)
 	cmd.Dir = j.root // a path of another folder is refused
+	if j.modules != "" {
+		cmd.Env = append(os.Environ(), "NODE_PATH="+j.modules)
+	}
 	cmd.Stdin = bytes.NewReader(in)
 	var log bytes.Buffer
 	cmd.Stderr = &log
@@ -83,7 +88,7 @@ func (j *Judge) Agree(ctx context.Context, p Pin, tables []string) error {
 			return err
 		}
 	}
-	answers, err := j.ask(ctx, queries)
+	answers, err := j.Ask(ctx, queries...)
 	if err != nil {
 		return err
 	}
@@ -94,8 +99,8 @@ func (j *Judge) Agree(ctx context.Context, p Pin, tables []string) error {
 	return errors.Join(errs...)
 }
 
-// query selects all columns as texts.
-func (j *Judge) query(metadata string, columns []iceberg.NestedField) (string, error) {
+// Table is what a query reads from, to see a table as of a metadata file.
+func (j *Judge) Table(metadata string) (string, error) {
 	dir, file, ok := strings.Cut(strings.TrimPrefix(metadata, "file://"), "/metadata/")
 	if !ok {
 		return "", fmt.Errorf("%s is no metadata file", metadata)
@@ -103,6 +108,15 @@ func (j *Judge) query(metadata string, columns []iceberg.NestedField) (string, e
 	rel, err := filepath.Rel(j.root, dir)
 	if err != nil {
 		return "", fmt.Errorf("table at %s: %w", dir, err)
+	}
+	return "icebergLocal('" + rel + "', 'Parquet', SETTINGS iceberg_metadata_file_path = 'metadata/" + file + "')", nil
+}
+
+// query selects all columns as texts.
+func (j *Judge) query(metadata string, columns []iceberg.NestedField) (string, error) {
+	from, err := j.Table(metadata)
+	if err != nil {
+		return "", err
 	}
 	texts := make([]string, len(columns))
 	for i, c := range columns {
@@ -116,7 +130,7 @@ func (j *Judge) query(metadata string, columns []iceberg.NestedField) (string, e
 			texts[i] = "toString(" + quoted + ")"
 		}
 	}
-	return "SELECT " + strings.Join(texts, ", ") + " FROM icebergLocal('" + rel + "', 'Parquet', SETTINGS iceberg_metadata_file_path = 'metadata/" + file + "')", nil
+	return "SELECT " + strings.Join(texts, ", ") + " FROM " + from, nil
 }
 
 // agree compares two readings of a table as multisets of rows.
