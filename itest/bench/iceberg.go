@@ -116,14 +116,7 @@ func (s *stand) icebergMySQL(r *IcebergReport) {
 	m := &mysqlStand{stand: &stand{TB: s.TB, target: s.target}, cfg: MySQLConfig{Rows: r.MySQLRows, Runs: r.Runs}}
 	m.server = harness.StartMySQL(s, harness.MySQLConfig{Durable: true})
 	m.second = m.server
-	var err error
-	if m.conn, err = m.server.Connect(s.Context(), ""); err != nil {
-		s.Fatal(err)
-	}
-	defer func() { _ = m.conn.Close() }()
-	for _, sql := range mysqlSchema {
-		m.run(sql)
-	}
+	defer m.open()()
 	r.mysqlServer = "MySQL " + m.ask("SELECT version()")
 	var jobs []*prepared
 	for i := range r.Runs {
@@ -132,12 +125,7 @@ func (s *stand) icebergMySQL(r *IcebergReport) {
 			s.sameLake("postgres", namespace, r.MySQLRows, int64(r.MySQLRows)*int64(r.MySQLRows+1)/2)
 		}))
 	}
-	m.run("FLUSH BINARY LOGS")
-	first := m.status()
-	for at := 0; at < r.MySQLRows; at += 1000 {
-		m.run(fmt.Sprintf(mysqlFill, at, r.MySQLRows))
-	}
-	m.run("FLUSH BINARY LOGS")
+	first := m.fill()
 	for _, p := range jobs {
 		r.parsed = append(r.parsed, m.parse(first))
 		r.mysql = append(r.mysql, m.drain(p))

@@ -77,14 +77,7 @@ func MySQL(tb testing.TB, cfg MySQLConfig) *MySQLReport {
 	s := &mysqlStand{stand: &stand{TB: tb}, cfg: cfg}
 	s.server, s.second = harness.StartMySQL(tb, harness.MySQLConfig{Durable: true}), harness.StartMySQL(tb, harness.MySQLConfig{Durable: true})
 	s.target = harness.StartPostgres(tb, harness.PostgresConfig{Durable: true})
-	var err error
-	if s.conn, err = s.server.Connect(tb.Context(), ""); err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = s.conn.Close() }()
-	for _, sql := range mysqlSchema {
-		s.run(sql)
-	}
+	defer s.open()()
 	r := &MySQLReport{MySQLConfig: cfg, Server: "MySQL " + s.ask("SELECT version()"), copied: make(map[int][]time.Duration)}
 	s.log(r)
 	s.copies(r)
@@ -92,6 +85,31 @@ func MySQL(tb testing.TB, cfg MySQLConfig) *MySQLReport {
 		tb.Log(line)
 	}
 	return r
+}
+
+// open connects to the source and makes its table.
+func (s *mysqlStand) open() (closed func()) {
+	s.Helper()
+	var err error
+	if s.conn, err = s.server.Connect(s.Context(), ""); err != nil {
+		s.Fatal(err)
+	}
+	for _, sql := range mysqlSchema {
+		s.run(sql)
+	}
+	return func() { _ = s.conn.Close() }
+}
+
+// fill writes the rows into files of the log of their own, and returns the first of these.
+func (s *mysqlStand) fill() (first string) {
+	s.Helper()
+	s.run("FLUSH BINARY LOGS")
+	first = s.status()
+	for at := 0; at < s.cfg.Rows; at += 1000 {
+		s.run(fmt.Sprintf(mysqlFill, at, s.cfg.Rows))
+	}
+	s.run("FLUSH BINARY LOGS")
+	return first
 }
 
 func (s *mysqlStand) run(sql string) {
@@ -128,12 +146,7 @@ func (s *mysqlStand) log(r *MySQLReport) {
 			s.prepare(s.toMySQL(run)),
 		})
 	}
-	s.run("FLUSH BINARY LOGS")
-	first := s.status()
-	for at := 0; at < s.cfg.Rows; at += 1000 {
-		s.run(fmt.Sprintf(mysqlFill, at, s.cfg.Rows))
-	}
-	s.run("FLUSH BINARY LOGS")
+	first := s.fill()
 	for _, kinds := range jobs {
 		r.parsed = append(r.parsed, s.parse(first))
 		r.dumped = append(r.dumped, s.dump(first))

@@ -43,10 +43,7 @@ func TestAdopt(t *testing.T) {
 	s.Must(t, "job", "submit", s.File(t, "again.yaml", text))
 	s.goesOn(t, "WEIR-JOB-003")
 	s.exec(t, "DELETE FROM t WHERE id <= 10")
-	s.CaughtUp(t, name)
-	s.wantSame(t)
-	s.wantChanges(t)
-	s.Verify(t, name)
+	s.wantExact(t)
 	s.wantSlots(t, 1)
 	s.wantRefused(t, "WEIR-CLI-009", "job", "adopt", name)
 	s.Must(t, "job", "suspend", name)
@@ -61,10 +58,7 @@ func (s *scene) goesOn(t *testing.T, codes ...string) {
 	s.stopped(t, codes...)
 	s.exec(t, "UPDATE t SET n = n + 1 WHERE id BETWEEN 11 AND 30; INSERT INTO t SELECT max(id) + 1 FROM t")
 	s.Must(t, "job", "adopt", name)
-	s.CaughtUp(t, name)
-	s.wantSame(t)
-	s.wantChanges(t)
-	s.Verify(t, name)
+	s.wantExact(t)
 }
 
 // stopped waits until the job has stopped with one of the codes, whose remedy is to adopt it.

@@ -105,6 +105,15 @@ func (s *scene) load(t *testing.T) (quiet func()) {
 	return quiet
 }
 
+// wantExact waits until everything is at the sinks and judges it: the copy, the changelog, the chain of epochs.
+func (s *scene) wantExact(t *testing.T) {
+	t.Helper()
+	s.CaughtUp(t, name)
+	s.wantSame(t)
+	s.wantChanges(t)
+	s.Verify(t, name)
+}
+
 // wantSame compares the table with its copy.
 func (s *scene) wantSame(t *testing.T) {
 	t.Helper()

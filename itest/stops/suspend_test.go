@@ -61,10 +61,7 @@ func TestSuspend(t *testing.T) {
 		s.Must(t, "job", "resume", name)
 	})
 	quiet()
-	s.CaughtUp(t, name)
-	s.wantSame(t)
-	s.wantChanges(t)
-	s.Verify(t, name)
+	s.wantExact(t)
 	s.wantRefused(t, "WEIR-CLI-009", "job", "restore", name, "x")
 }
 

@@ -120,10 +120,7 @@ func (t *trial) loseEpoch(ctx context.Context, leader *node, head *job.Head, fac
 	if err := back(ctx, victims...); err != nil {
 		return err
 	}
-	if err := t.recovered(ctx); err != nil {
-		return err
-	}
-	h, err := t.control.Head(ctx, t.id)
+	h, err := t.headRecovered(ctx)
 	if err != nil {
 		return err
 	}

@@ -66,10 +66,7 @@ func skippedEpoch(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	if err := t.recovered(ctx); err != nil {
-		return err
-	}
-	h, err := t.control.Head(ctx, t.id)
+	h, err := t.headRecovered(ctx)
 	if err != nil {
 		return err
 	}

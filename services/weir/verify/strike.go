@@ -39,6 +39,14 @@ func (t *trial) recovered(ctx context.Context) error {
 	return t.recoveredFrom(ctx, t.firstSight(t.faults[len(t.faults)-1].At))
 }
 
+// headRecovered is recovered, and the head record that is there then.
+func (t *trial) headRecovered(ctx context.Context) (*job.Head, error) {
+	if err := t.recovered(ctx); err != nil {
+		return nil, err
+	}
+	return t.control.Head(ctx, t.id)
+}
+
 // recoveredFrom is recovered by what was seen from an index on.
 func (t *trial) recoveredFrom(ctx context.Context, from int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, recoverTime, errors.New("it took too long"))
