@@ -68,8 +68,8 @@ type reader struct {
 	key       keyBuffer
 }
 
-// longest is how much log of others an epoch without rows may wait for, which the server has to keep until then: two segments.
-const longest = 32 << 20
+// longestUncut is how much log of others an epoch without rows may wait for, which the server has to keep until then: two segments.
+const longestUncut = 32 << 20
 
 // ahead is how many chunks are at a reader: one being emitted or waiting to be, one being read.
 const ahead = 2
@@ -216,7 +216,7 @@ func (r *reader) ended(ctx context.Context, out source.Output, err error) (sourc
 	if r.tracker != nil {
 		at := r.tracker.Position()
 		r.progress.consume(at)
-		r.input = r.input || r.cut != 0 && at.End > r.cut+longest
+		r.input = r.input || r.cut != 0 && at.End > r.cut+longestUncut
 		s.Drained = r.link.drained(at) || (r.only && r.filter == nil)
 	}
 	r.told, s.Input = r.input, r.input

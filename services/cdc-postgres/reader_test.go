@@ -220,14 +220,14 @@ func TestMuchLogIsInput(t *testing.T) {
 	for _, x := range []struct {
 		at   position.LSN
 		want bool
-	}{{50 + longest, false}, {50 + longest + 1, true}, {50 + longest + 2, true}} {
+	}{{50 + longestUncut, false}, {50 + longestUncut + 1, true}, {50 + longestUncut + 2, true}} {
 		push(t, r, (&wire{}).keepalive(x.at))
 		if s := poll(t, r, &out, nil); s.Input != x.want {
 			t.Errorf("input is %t at %d", s.Input, x.at)
 		}
 	}
 	snapshot(t, r)
-	push(t, r, (&wire{}).keepalive(50+2*longest))
+	push(t, r, (&wire{}).keepalive(50+2*longestUncut))
 	if s := poll(t, r, &out, nil); s.Input {
 		t.Error("input behind the cut")
 	}
