@@ -18,13 +18,13 @@ import (
 
 const (
 	// killedRows is how many rows each table has before the copy.
-	killedRows = 6_000
+	killedRows = 60_000
 	killedSpec = `apiVersion: weir/v1
 job: shop
 epoch: {interval: 100ms}
 restart: {backoff: 200ms, cap: 1000}
 sources:
-  db: {type: mysql, url: "${SOURCE_URL}", tables: ["pair.*"], readers: 2, snapshot: {chunk_rows: 150}}
+  db: {type: mysql, url: "${SOURCE_URL}", tables: ["pair.*"], readers: 2, snapshot: {chunk_rows: 500}}
 sinks:
   copy: {from: [db], type: postgres, url: "${TARGET_URL}", schema: copy}
 `
