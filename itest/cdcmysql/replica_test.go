@@ -27,7 +27,7 @@ func TestServerIDsOfTwoJobs(t *testing.T) {
 	m := begin(t, fmt.Sprintf(idSpec, "first"), mysql.URL(""), "")
 	m.CaughtUp(t, "first")
 	fence := m.Status(t, "first").Fence
-	m.Submit(t, "shop", fmt.Sprintf(idSpec, "shop"))
+	m.Must(t, "job", "submit", m.File(t, "shop.yaml", fmt.Sprintf(idSpec, "shop")))
 	wantStop(t, m, string(fault.MYServerIDTaken))
 	if why := m.Status(t, "shop").Reason.Text; !strings.Contains(why, "first") {
 		t.Errorf("the owner is not named: %s", why)
