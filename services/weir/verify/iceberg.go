@@ -210,19 +210,28 @@ func (p *iceTarget) hold(ctx context.Context) (release func() error, err error) 
 }
 
 // heldUp waits until an epoch has been durable for a while and is not committed, which means that its commit waits for the catalog.
+// One that was committed just before the catalog was locked may not have been told yet.
 func (p *iceTarget) heldUp(ctx context.Context, t *trial) (commit string, err error) {
-	h, err := t.uncommitted(ctx)
-	if err != nil {
-		return "", err
+	told := false
+	for {
+		h, err := t.uncommitted(ctx)
+		if err != nil {
+			return "", err
+		}
+		if err := process.Pause(ctx, 500*time.Millisecond); err != nil {
+			return "", err
+		}
+		at, err := p.lake.Epoch(ctx)
+		switch {
+		case err != nil:
+			return "", err
+		case at < int64(h.Durable.Epoch):
+			return fmt.Sprintf("epoch %d, which waits for the catalog", h.Durable.Epoch), nil
+		case told:
+			return "", fmt.Errorf("epoch %d was committed to a catalog that is locked", at)
+		}
+		told = true
 	}
-	if err := process.Pause(ctx, 500*time.Millisecond); err != nil {
-		return "", err
-	}
-	at, err := p.lake.Epoch(ctx)
-	if err == nil && at >= int64(h.Durable.Epoch) {
-		err = fmt.Errorf("epoch %d was committed to a catalog that is locked", at)
-	}
-	return fmt.Sprintf("epoch %d, which waits for the catalog", h.Durable.Epoch), err
 }
 
 func (p *iceTarget) stuck(context.Context, *trial, string) error { return nil } // it holds nothing

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/services/weir/verify/process"
 )
 
@@ -18,6 +20,16 @@ import (
 func storage() []class {
 	return []class{
 		{name: "disk-quota", trigger: "the bus has no room for another byte", mode: byItself, run: diskQuota},
+		{
+			name: "bus-older", trigger: "every process is lost, and the bus comes back with a folder of before; targets know more", mode: byCommand,
+			run: busOlder,
+			unfit: func(p pair) string {
+				if p.from != postgreSQL {
+					return "only a PostgreSQL source goes on from a position alone"
+				}
+				return ""
+			},
+		},
 	}
 }
 
@@ -72,6 +84,85 @@ func diskQuota(ctx context.Context, t *trial) error {
 		return err
 	}
 	return t.recovered(ctx)
+}
+
+// busOlder loses every process and puts an older copy of the bus's folder back. The job has to stop before it writes anything, and to
+// go on from the targets' ledgers when it is told to.
+func busOlder(ctx context.Context, t *trial) error {
+	older := filepath.Join(t.dir, "bus", "older")
+	if err := t.aim(ctx); err != nil {
+		return err
+	}
+	t.bus.Kill()
+	if err := errors.Join(os.CopyFS(older, os.DirFS(t.store)), t.bus.Start(ctx)); err != nil {
+		return err
+	}
+	then := t.journal.now().head
+	err := t.strike("SIGKILL of every process and of the bus, which comes back with an older folder", func() (string, error) {
+		at, err := t.lostTogether(ctx)
+		if err != nil {
+			return "", err
+		}
+		if err := errors.Join(os.RemoveAll(t.store), os.CopyFS(t.store, os.DirFS(older))); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("the folder was copied at epoch %d, the targets are at epoch %d", then.Committed, at), t.again(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	from := t.journal.length()
+	if err := t.attach(ctx, ctx); err != nil {
+		return err
+	}
+	s, _, err := t.journal.await(ctx, "the job to stop", from, func(h job.Head) bool { return h.Phase == job.Failed })
+	if err != nil {
+		return err
+	}
+	f := &t.faults[0]
+	f.Evidence += fmt.Sprintf("; the job had gone back to epoch %d and stopped: %s", s.head.Committed, s.head.Reason.Code)
+	if err := t.weir(ctx, "job", "adopt", t.id); err != nil {
+		return err
+	}
+	return t.recoveredFrom(ctx, t.journal.length())
+}
+
+// lostTogether kills all processes in a moment in which every sink has the same epoch, and returns it. A ledger that is behind
+// another one cannot be adopted; whoever loses that moment copies anew.
+func (t *trial) lostTogether(ctx context.Context) (int64, error) {
+	for range 8 {
+		if err := t.aim(ctx); err != nil {
+			return 0, err
+		}
+		t.bus.Kill()
+		if _, err := killed(ctx, t.nodes...); err != nil {
+			return 0, err
+		}
+		var first int64
+		same := true
+		for i, sink := range t.dst.sinks() {
+			at, err := t.dst.ledgerAt(ctx, sink)
+			if err != nil {
+				return 0, err
+			}
+			if i == 0 {
+				first = at
+			}
+			same = same && at == first
+		}
+		if same {
+			return first, nil
+		}
+		if err := t.again(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return 0, errors.New("the sinks were never at the same epoch")
+}
+
+// again starts the bus and every process of the mesh under their names.
+func (t *trial) again(ctx context.Context) error {
+	return errors.Join(t.bus.Start(ctx), back(ctx, t.nodes...))
 }
 
 // size adds up the files of a folder.
