@@ -45,6 +45,8 @@ type node struct {
 	reading, again bool
 	// moved is when a head last did, published when reports were last.
 	moved, published time.Time
+	// owed ticks while somebody waits for a report; nil else.
+	owed <-chan time.Time
 }
 
 func newNode(cfg Config, me job.NodeLease, m Mesh, conn *bus.Conn, log *slog.Logger) *node {
@@ -88,6 +90,8 @@ func (n *node) run(ctx context.Context) {
 			n.report(ctx)
 			n.look()
 			n.health.wait(n.stuck())
+		case <-n.owed:
+			n.answer(ctx)
 		case <-back:
 			n.log.InfoContext(ctx, "connection is back: heads are read and facts told again")
 			n.reread(ctx)

@@ -34,6 +34,9 @@ type seat struct {
 	view   job.View
 	spec   *spec.Job
 	orders task.Orders
+	// asked is what somebody waits to be told of, since askedAt.
+	asked   job.Asked
+	askedAt time.Time
 	// fetching is the attempt whose plan is being read.
 	fetching fence.Token
 	subtasks []*task.Subtask
@@ -72,6 +75,7 @@ func (s *seat) match(ctx context.Context, v job.View) {
 		return // subtasks have these orders, and there is nothing in them that they could forget
 	}
 	s.n.moved = time.Now()
+	s.owe(v.Head)
 	s.answered(v.Head)
 	if v.Head != nil && s.held.Started && s.held.Fence == v.Head.Fence {
 		s.orders.Head = *v.Head

@@ -97,8 +97,11 @@ type SourceHead struct {
 	Position position.Position `json:"position"`
 	// At is the source's clock where it gives one, else the observer's.
 	At time.Time `json:"at"`
-	// Sequence grows with every observation, so that "the second one after my call" has a meaning.
+	// Sequence grows with every observation.
 	Sequence uint64 `json:"sequence"`
+	// After is the newest epoch whose barrier had passed the reader before it asked for the end: who knows when that epoch was begun
+	// knows by it that the end was asked for later, by nobody's clock.
+	After uint64 `json:"after,omitempty"`
 }
 
 // Reader is one reader's progress.

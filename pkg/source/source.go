@@ -167,6 +167,13 @@ type Reader interface {
 	Close() error
 }
 
+// Looker is a reader that looks at the head of its source beside the flow, now and then.
+type Looker interface {
+	// Look asks for a look at once: somebody waits for a head that was asked for behind a barrier that has passed, see
+	// [report.SourceHead]. It never blocks.
+	Look()
+}
+
 // Directory lets an enumerator address its readers.
 type Directory interface {
 	// Tell sends a message to one reader, in band with the barriers.

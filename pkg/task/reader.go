@@ -68,6 +68,12 @@ func (s *Subtask) read(ctx context.Context) error {
 			m.Ack()
 		}
 		o.confirm(r.Confirm)
+		if n := s.asked.Epoch; n != 0 && o.last >= n {
+			s.asked.Epoch = 0
+			if l, ok := r.(source.Looker); ok {
+				l.Look()
+			}
+		}
 		if !s.orders.Emit {
 			if err := s.wait(ctx, 0); err != nil {
 				return err

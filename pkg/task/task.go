@@ -101,6 +101,7 @@ type Subtask struct {
 	store  *store
 	tables tables
 	orders Orders
+	asked  job.Asked // for a look at the source's head
 	spans  *spans
 	acked  epoch.ID
 	told   epoch.ID // the epoch of an open committed fact
@@ -283,6 +284,7 @@ func (s *Subtask) look() ([]Message, error) {
 	if orders != nil {
 		s.orders = *orders
 		h := &s.orders.Head
+		s.asked.See(h)
 		if h.Phase.Active() {
 			s.cfg.Board.Close(envelope.Ready)
 		}

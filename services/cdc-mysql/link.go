@@ -19,6 +19,8 @@ const (
 	queueBytes = 16 << 20
 	// observeInterval is the pause between two looks at the head of the log; more often tells nothing new.
 	observeInterval = 2 * time.Second
+	// wantedObserve is the pause when somebody waits for a look.
+	wantedObserve = 100 * time.Millisecond
 	// historyInterval is the pause between two looks whether the log behind the committed position is still there.
 	historyInterval = 10 * time.Second
 )
@@ -29,6 +31,7 @@ type link struct {
 	progress *progress
 	queue    *halves.Queue[item]
 	end      *drainEnd
+	looks    *halves.Looks
 	lost     chan error      // holds why the job cannot go on from where it is committed
 	ctx      context.Context //nolint:containedctx // of the goroutines, which Close ends
 	cancel   context.CancelFunc
@@ -49,7 +52,7 @@ type item struct {
 
 func startLink(o *opened, p *progress) *link {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &link{opened: o, progress: p, queue: halves.NewQueue[item](queueBytes), end: newDrainEnd(), lost: make(chan error, 1), ctx: ctx, cancel: cancel}
+	return &link{opened: o, progress: p, queue: halves.NewQueue[item](queueBytes), end: newDrainEnd(), looks: halves.NewLooks(), lost: make(chan error, 1), ctx: ctx, cancel: cancel}
 }
 
 // begin looks at the server beside the log, until the link is closed.
@@ -157,25 +160,40 @@ func (l *link) unbroken(ctx context.Context, s *enumeratorState) (*unbroken, err
 func (l *link) observe(ctx context.Context, source *enumeratorState) {
 	s := sql{target: l.target}
 	defer s.close()
-	var looked time.Time
+	var judged time.Time
 	for {
-		history := time.Since(looked) >= historyInterval
+		looked := time.Now()
+		history := looked.Sub(judged) >= historyInterval
 		err := l.look(ctx, &s, source, history)
 		switch code := fault.CodeOf(err); {
 		case code == fault.MYPurged || code == fault.MYOtherHistory:
 			l.lost <- err
 			return
 		case err == nil && history:
-			looked = time.Now()
+			judged = looked
 		case err != nil && ctx.Err() == nil:
 			l.cfg.Logger.WarnContext(ctx, "source head not observed", telemetry.Err(err))
 			s.close()
 		}
+		if !l.rest(ctx, looked) {
+			return
+		}
+	}
+}
+
+// rest waits until the next look is due; false when ctx has ended.
+func (l *link) rest(ctx context.Context, looked time.Time) bool {
+	pause := observeInterval // since the last look
+	for {
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-l.end.ask:
-		case <-time.After(observeInterval):
+			return true
+		case <-time.After(pause - time.Since(looked)):
+			return true
+		case <-l.looks.Wanted():
+			pause = wantedObserve
 		}
 	}
 }
@@ -206,12 +224,12 @@ func (l *link) look(ctx context.Context, s *sql, source *enumeratorState, histor
 		l.retention(ctx, session)
 	}
 	missing := l.end.missing() // before the head is read: an end that lies before the question would leave rows out
-	asked := time.Now()
+	asked, after := time.Now(), l.looks.Passed()
 	head, err := look.head(ctx)
 	if err != nil {
 		return err
 	}
-	l.progress.observe(asked, &head)
+	l.progress.observe(asked, after, &head)
 	if missing {
 		l.end.fix(&head)
 	}

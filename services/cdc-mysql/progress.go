@@ -123,12 +123,12 @@ func (p *progress) keep(now time.Time, bytes int64, age time.Duration) {
 	p.retained, p.keeps = bytes, &report.Retention{Age: age, Room: report.UnsupportedOf[int64](), Growth: p.growth.Rate()}
 }
 
-// observe takes where the server's log is, which was asked for at a moment.
-func (p *progress) observe(asked time.Time, head *core.Point) {
+// observe takes where the server's log is, which was asked for at a moment, behind the barrier of an epoch.
+func (p *progress) observe(asked time.Time, after uint64, head *core.Point) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	p.head = report.SourceHead{Position: head.Public(), At: now.UTC(), Sequence: p.head.Sequence + 1}
+	p.head = report.SourceHead{Position: head.Public(), At: now.UTC(), Sequence: p.head.Sequence + 1, After: after}
 	if !p.splits.Following() {
 		return
 	}

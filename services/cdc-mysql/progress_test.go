@@ -49,12 +49,12 @@ func TestBeatOfTheLog(t *testing.T) {
 					t.Errorf("%+v, want %s", w, want)
 				}
 			}
-			p.observe(time.Now(), &mark)
+			p.observe(time.Now(), 0, &mark)
 			if w := p.report().UnderWay; w != nil {
 				t.Errorf("before the log is followed: %+v", w)
 			}
 			p.start(from.Public())
-			p.observe(time.Now(), &mark)
+			p.observe(time.Now(), 0, &mark)
 			p.consume(before.Public(), &before)
 			leg(report.Reading, false)
 			p.emitted("t", 2, 1)
@@ -66,7 +66,7 @@ func TestBeatOfTheLog(t *testing.T) {
 			if b, ok := p.report().Beat.Get(); !ok || b.Epoch != 3 || b.Quiet {
 				t.Errorf("%+v", b)
 			}
-			p.observe(time.Now(), &mark) // nothing has come: the mark is read when it is seen
+			p.observe(time.Now(), 0, &mark) // nothing has come: the mark is read when it is seen
 			leg(report.Waiting, true)
 		})
 	}

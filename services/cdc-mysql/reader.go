@@ -264,6 +264,7 @@ func (r *reader) drainReached() {
 func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	r.input, r.told = false, false
 	r.progress.beats.Cut(time.Now(), e)
+	r.link.looks.Pass(e)
 	if r.batches.Pending() {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: rows in builders: %w", e, fault.Bug)
 	}
@@ -279,6 +280,9 @@ func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	}
 	return source.Cut{State: r.share.State(log), Position: at.Public(), Torn: at.IsTorn(), Objects: objects}, nil
 }
+
+// Look has the link look at the head of the log at once.
+func (r *reader) Look() { r.link.looks.Want() }
 
 // Confirm notes what of the log is needed no more; the server keeps its log as long as it was told to, whoever reads it.
 func (r *reader) Confirm(e epoch.ID, _ source.Cut) {

@@ -52,7 +52,8 @@ type link struct {
 	requests chan struct{} // holds a token when there is a request
 	kick     chan struct{} // wakes the status goroutine
 	glance   chan struct{} // wakes the observer
-	calm     atomic.Bool   // no rows have come between the last two status messages
+	looks    *halves.Looks
+	calm     atomic.Bool // no rows have come between the last two status messages
 	end      *drainEnd
 	remade   remade
 	cancel   context.CancelFunc
@@ -72,7 +73,7 @@ func startLink(ctx context.Context, target *pgrepl.Target, log *slog.Logger, p *
 	l := &link{
 		target: target, log: log, queue: halves.NewQueue[item](queueBytes), progress: p,
 		requests: make(chan struct{}, 1), replace: func() {}, kick: make(chan struct{}, 1), glance: make(chan struct{}, 1),
-		end: newDrainEnd(), cancel: cancel,
+		looks: halves.NewLooks(), end: newDrainEnd(), cancel: cancel,
 	}
 	l.done.Go(func() { l.serve(ctx) })
 	return l

@@ -105,7 +105,7 @@ func newTestReader(tb testing.TB, from core.Position, cfg source.Config) *reader
 	}
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	p := newProgress(none(), false)
-	l := &link{queue: halves.NewQueue[item](queueBytes), progress: p, end: newDrainEnd(), requests: make(chan struct{}, 1), replace: func() {}, kick: make(chan struct{}, 1)}
+	l := &link{queue: halves.NewQueue[item](queueBytes), progress: p, end: newDrainEnd(), looks: halves.NewLooks(), requests: make(chan struct{}, 1), replace: func() {}, kick: make(chan struct{}, 1)}
 	r := newReader(cfg, &opened{cfg: cfg, source: new(spec.PostgresSource), where: "sources.db"}, l, p)
 	r.tracker = core.NewTracker(from)
 	p.start(from)

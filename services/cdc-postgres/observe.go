@@ -14,6 +14,8 @@ const (
 	observeInterval = 2 * time.Second
 	// calmObserve is the pause while no rows come and no epoch passes.
 	calmObserve = 10 * time.Second
+	// wantedObserve is the pause when somebody waits for a look.
+	wantedObserve = 100 * time.Millisecond
 )
 
 // observe looks at the end of the log and at the slot, for people only, and finds the end a drain asks for. What it
@@ -43,10 +45,9 @@ func (l *link) observe(ctx context.Context) {
 	}
 }
 
-// rest waits until the next look is due; false when ctx has ended. An epoch that passes is looked at twice, because nobody can tell
-// from one look when it was.
+// rest waits until the next look is due; false when ctx has ended.
 func (o *observer) rest(ctx context.Context, looked time.Time, calm bool) bool {
-	pause := observeInterval
+	pause := observeInterval // since the last look
 	if calm {
 		pause = untilTick(looked, calmObserve)
 	}
@@ -56,11 +57,12 @@ func (o *observer) rest(ctx context.Context, looked time.Time, calm bool) bool {
 			return false
 		case <-o.link.end.ask:
 			return true
-		case <-time.After(pause):
+		case <-time.After(pause - time.Since(looked)):
 			return true
 		case <-o.link.glance:
-			pause = max(0, observeInterval-time.Since(looked))
-			o.seen = false
+			pause = min(pause, observeInterval)
+		case <-o.link.looks.Wanted():
+			pause = wantedObserve
 		}
 	}
 }
@@ -81,12 +83,12 @@ func (o *observer) look(ctx context.Context) error {
 	}
 	l := o.link
 	missing := l.end.missing() // before the head is read: an end that lies before the question would leave rows out
-	asked := time.Now()
+	asked, after := time.Now(), l.looks.Passed()
 	head, err := l.target.Head(ctx, conn, l.source.Slot)
 	if err != nil {
 		return err
 	}
-	l.progress.observe(ctx, asked, head)
+	l.progress.observe(ctx, asked, after, head)
 	if err := l.remade.look(ctx, conn, l.source.Tables); err != nil {
 		return err
 	}

@@ -115,14 +115,14 @@ func (p *progress) moved(at core.Position) bool {
 	return at != p.consumed
 }
 
-// observe takes where the server's log was, which was asked for at a moment.
-func (p *progress) observe(ctx context.Context, asked time.Time, h pgrepl.Head) {
+// observe takes where the server's log was, which was asked for at a moment, behind the barrier of an epoch.
+func (p *progress) observe(ctx context.Context, asked time.Time, after uint64, h pgrepl.Head) {
 	if h.SlotOK {
 		p.metrics.keeps(ctx, h.Slot.Retained)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.head = report.SourceHead{Position: core.Position{End: h.LSN}.Public(), At: h.At, Sequence: p.head.Sequence + 1}
+	p.head = report.SourceHead{Position: core.Position{End: h.LSN}.Public(), At: h.At, Sequence: p.head.Sequence + 1, After: after}
 	p.headOK = true
 	p.retained, p.slotOK = h.Slot.Retained, h.SlotOK
 	p.growth.See(h.At, h.Slot.Retained)

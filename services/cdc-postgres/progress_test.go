@@ -15,7 +15,7 @@ func TestBeatOfTheLog(t *testing.T) {
 	t.Parallel()
 	p := newProgress(none(), false)
 	see := func(flushed, end position.LSN) {
-		p.observe(t.Context(), time.Now(), pgrepl.Head{LSN: end, Flushed: flushed, At: time.Now()})
+		p.observe(t.Context(), time.Now(), 0, pgrepl.Head{LSN: end, Flushed: flushed, At: time.Now()})
 	}
 	leg := func() report.Leg {
 		if w := p.report().UnderWay; w != nil {

@@ -344,6 +344,7 @@ func (r *reader) chunk(ctx context.Context, out source.Output, wake <-chan struc
 func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	r.input = false
 	r.progress.beats.Cut(time.Now(), e)
+	r.link.looks.Pass(e)
 	r.link.passed()
 	if r.batches.Pending() {
 		return source.Cut{}, fmt.Errorf("snapshot epoch %s: rows in builders: %w", e, fault.Bug)
@@ -360,6 +361,9 @@ func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
 	}
 	return source.Cut{State: r.share.State(log), Position: at.Public(), Torn: at.IsTorn(), Objects: objects}, nil
 }
+
+// Look has the link look at the head of the log at once.
+func (r *reader) Look() { r.link.looks.Want() }
 
 // Confirm lets the server forget what lies before a committed epoch.
 func (r *reader) Confirm(e epoch.ID, cut source.Cut) {

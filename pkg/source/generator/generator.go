@@ -100,6 +100,8 @@ type reader struct {
 	report   atomic.Pointer[report.Reader]
 	// looks counts observations of the source's head: every look at the report is one, as the generator is its own log.
 	looks atomic.Uint64
+	// passed is the epoch of the last barrier.
+	passed atomic.Uint64
 }
 
 // Poll makes what is due, at most a few batches, and ends between two transactions.
@@ -213,7 +215,8 @@ func (r *reader) at() position.Position {
 }
 
 // Snapshot is the number of the next row.
-func (r *reader) Snapshot(epoch.ID) (source.Cut, error) {
+func (r *reader) Snapshot(e epoch.ID) (source.Cut, error) {
+	r.passed.Store(uint64(e))
 	b, err := json.Marshal(state{Next: r.next, Readers: int(r.seq.readers)})
 	r.input = false
 	last := r.seq.Len(r.index)
@@ -234,9 +237,10 @@ func (r *reader) Drain(context.Context) error {
 
 // Report is the latest progress.
 func (r *reader) Report() report.Reader {
+	after := r.passed.Load() // before the report: what was emitted up to that barrier is in it
 	v := *r.report.Load()
 	if at, ok := v.Consumed.Get(); ok {
-		v.Head = report.ExactOf(report.SourceHead{Position: at, At: time.Now().UTC(), Sequence: r.looks.Add(1)})
+		v.Head = report.ExactOf(report.SourceHead{Position: at, At: time.Now().UTC(), Sequence: r.looks.Add(1), After: after})
 	}
 	return v
 }

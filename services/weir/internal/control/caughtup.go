@@ -12,12 +12,13 @@ import (
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/position"
+	"weir.dev/weir/pkg/progress"
 	"weir.dev/weir/pkg/report"
 )
 
-// CaughtUp waits until every source is INCREMENTAL and everything up to the second observation of its head made after
-// the call is in an epoch that every sink has committed. The first observation may have been under way before the call;
-// the second cannot have been. A job at rest that can never catch up is an error.
+// CaughtUp waits until every source is INCREMENTAL and everything up to its head, as it was at some moment behind the call, is in an
+// epoch that every sink has committed. That moment is told by no clock: the call asks for an epoch, and a head counts that a reader
+// asked for when the barrier of that epoch had passed it. A job at rest that can never catch up is an error.
 func (c *Client) CaughtUp(ctx context.Context, name string) error {
 	return c.Explained(ctx, name, c.caughtUp(ctx, name))
 }
@@ -44,17 +45,8 @@ func (c *Client) Explained(ctx context.Context, name string, err error) error {
 }
 
 func (c *Client) caughtUp(ctx context.Context, name string) error {
-	// The sources of an idle job are looked at rarely, unless an epoch passes.
-	if h, err := c.Head(ctx, name); err == nil && h.Phase.Active() {
-		if err := c.epoch(ctx, name); err != nil {
-			return err
-		}
-	}
 	goal, err := c.heads(ctx, name)
 	if err != nil {
-		return err
-	}
-	if err := c.epoch(ctx, name); err != nil {
 		return err
 	}
 	var seen epoch.ID
@@ -74,91 +66,117 @@ func (c *Client) caughtUp(ctx context.Context, name string) error {
 			return true, nil
 		}
 		// The reader was not there yet. Without input the next epoch would wait for the idle interval.
-		return false, c.epoch(ctx, name)
+		_, err := c.epoch(ctx, name)
+		return false, err
 	})
 	return err
 }
 
-// epoch asks for one epoch now.
-func (c *Client) epoch(ctx context.Context, name string) error {
+// epoch asks for one epoch now; the sequence numbers what was asked for.
+func (c *Client) epoch(ctx context.Context, name string) (sequence uint64, err error) {
 	id := request()
-	_, err := c.reg.Ask(ctx, name, func(i job.Intent) (job.Intent, error) { return i.Epoch(id, time.Now()), nil })
+	i, err := c.reg.Ask(ctx, name, func(i job.Intent) (job.Intent, error) { return i.Epoch(id, time.Now()), nil })
 	if err != nil {
-		return fmt.Errorf("ask for an epoch of %s: %w", name, err)
+		return 0, fmt.Errorf("ask for an epoch of %s: %w", name, err)
 	}
-	return nil
+	return i.EpochSeq, nil
 }
 
-// heads waits for the second observation of every reader's head after now. A reader whose source has no head to observe
-// has no goal: it is caught up when the job is.
-func (c *Client) heads(ctx context.Context, name string) (map[plan.SubtaskID]position.Position, error) {
-	tick := time.NewTicker(100 * time.Millisecond)
+// goal is where readers have to come, by the subtask.
+type goal map[plan.SubtaskID]position.Position
+
+// heads waits until every reader has told where the head of its source was behind the call. A reader whose source has no head to
+// observe has no goal: it is caught up when the job is.
+func (c *Client) heads(ctx context.Context, name string) (goal, error) {
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	first := make(map[string]mark)
+	s := search{c: c, name: name}
 	for {
-		goal, last, err := c.goal(ctx, name, first)
-		if goal != nil || err != nil {
-			return goal, err
+		found, why, err := s.look(ctx)
+		if found != nil || err != nil {
+			return found, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, waited(ctx, name, last)
+			return nil, waited(ctx, name, why)
 		case <-tick.C:
 		}
 	}
 }
 
-// mark is an observation of a head: a new attempt counts from anew.
-type mark struct{ fence, sequence uint64 }
+// search is for heads that are newer than the call.
+type search struct {
+	c    *Client
+	name string
+	// sequence is that of the epoch that was asked for last, at a moment; zero before.
+	sequence uint64
+	at       time.Time
+	// epoch has begun behind the call; zero until that is known.
+	epoch epoch.ID
+}
 
-// goal is not nil once every reader's head has been observed twice since first was empty. why says what is missing.
-func (c *Client) goal(ctx context.Context, name string, first map[string]mark) (goal map[plan.SubtaskID]position.Position, why string, err error) {
-	s, err := c.Status(ctx, name)
-	switch {
-	case err != nil:
+// askAgain is when an epoch that was asked for and has not come to all readers is asked for once more: it may have been given up.
+const askAgain = 5 * time.Second
+
+// look returns the goal when it is known, and else what is missing.
+func (s *search) look(ctx context.Context) (found goal, why string, err error) {
+	o, err := s.c.observe(ctx, s.name)
+	if err != nil {
 		return nil, "", err
-	case s.Phase == job.Finished:
-		return map[plan.SubtaskID]position.Position{}, "", nil
-	case s.Phase.AtRest():
-		h, err := c.Head(ctx, name)
-		if err != nil {
-			return nil, "", err
-		}
+	}
+	h := o.Head
+	switch {
+	case h.Phase == job.Finished:
+		return goal{}, "", nil
+	case h.Phase.AtRest():
 		return nil, "", reasonFault(h)
-	case !s.Phase.Active():
-		return nil, fmt.Sprintf("the job is %s (%s %s)", s.Phase, s.Reason.Code, s.Reason.Text), nil
+	case !h.Phase.Active():
+		return nil, fmt.Sprintf("the job is %s (%s %s)", h.Phase, h.Reason.Code, h.Reason.Text), nil
+	case s.sequence == 0 || time.Since(s.at) > askAgain:
+		s.at = time.Now()
+		s.sequence, err = s.c.epoch(ctx, s.name)
+		return nil, "no epoch has begun", err
+	case s.epoch == 0 && h.Handled.EpochSeq >= s.sequence:
+		s.epoch = h.Newest()
 	}
-	goal = make(map[plan.SubtaskID]position.Position)
-	for _, src := range s.Sources {
-		if src.Lifecycle != report.Incremental {
-			return nil, fmt.Sprintf("source %s is %s", src.Name, src.Lifecycle), nil
-		}
-		for _, r := range src.Readers {
-			if r.Head.Accuracy() == report.Unsupported {
-				continue
-			}
-			head, ok := r.Head.Get()
-			if !ok {
-				return nil, r.Subtask + " has not seen the head of its source", nil
-			}
-			if m, ok := first[r.Subtask]; !ok || m.fence != s.Fence {
-				first[r.Subtask] = mark{s.Fence, head.Sequence}
-			}
-			if head.Sequence < first[r.Subtask].sequence+2 {
-				return nil, r.Subtask + " has not seen the head of its source twice", nil
-			}
-			id, err := plan.ParseSubtask(r.Subtask)
-			if err != nil {
-				return nil, "", err
-			}
-			goal[id] = head.Position
+	if s.epoch == 0 {
+		return nil, "no epoch has begun", nil
+	}
+	st := progress.Build(o)
+	found = make(goal)
+	for i := range st.Sources {
+		if why := s.source(&st.Sources[i], found); why != "" {
+			return nil, why, nil
 		}
 	}
-	return goal, "", nil
+	return found, "", nil
+}
+
+// source adds the heads of a source to a goal, or says what is missing.
+func (s *search) source(src *Source, to goal) (why string) {
+	if src.Lifecycle != report.Incremental {
+		return fmt.Sprintf("source %s is %s", src.Name, src.Lifecycle)
+	}
+	for i := range src.Readers {
+		r := &src.Readers[i]
+		if r.Head.Accuracy() == report.Unsupported {
+			continue
+		}
+		head, ok := r.Head.Get()
+		if !ok || head.After < uint64(s.epoch) {
+			return r.Subtask + " has not seen the head of its source"
+		}
+		id, err := plan.ParseSubtask(r.Subtask)
+		if err != nil {
+			return err.Error()
+		}
+		to[id] = head.Position
+	}
+	return ""
 }
 
 // covered reports whether the committed epoch's positions have reached the goal.
-func (c *Client) covered(ctx context.Context, h *job.Head, goal map[plan.SubtaskID]position.Position) bool {
+func (c *Client) covered(ctx context.Context, h *job.Head, to goal) bool {
 	if h.Durable == nil || h.Committed == 0 {
 		return false
 	}
@@ -167,7 +185,7 @@ func (c *Client) covered(ctx context.Context, h *job.Head, goal map[plan.Subtask
 		// The chain has moved on while it was read; the next head tells.
 		return false
 	}
-	for id, want := range goal {
+	for id, want := range to {
 		order, ok := position.Compare(links[0].Manifest.Subtasks[id].Position, want)
 		if !ok || order < 0 {
 			return false
