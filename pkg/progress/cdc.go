@@ -36,8 +36,9 @@ type CDCSource struct {
 	Summary       CDCSummary       `json:"summary"`
 	Tasks         []CDCTask        `json:"tasks"`
 	// Accuracy is that of each value, by its path in this object.
-	Accuracy         map[string]report.Accuracy `json:"accuracy"`
-	DetailsTruncated bool                       `json:"detailsTruncated"`
+	Accuracy map[string]report.Accuracy `json:"accuracy"`
+	// DetailsTruncated says that there are more tasks than are listed, or more splits at them than are named.
+	DetailsTruncated bool `json:"detailsTruncated"`
 }
 
 // CDCRecovery is how the source came to where it is.
@@ -154,6 +155,7 @@ func cdcSource(st *Status, s *Source, kind string) CDCSource {
 		e = &report.Enumerator{}
 	} else {
 		out.Summary.ObservedAt = millis(st.At.Add(-s.EnumeratorAge))
+		out.DetailsTruncated = e.ActiveTruncated
 	}
 	for _, v := range []struct {
 		path string
