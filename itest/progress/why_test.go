@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/itest/mesh"
+	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/progress"
 )
 
@@ -122,8 +123,52 @@ func (s *scene) hangs(t *testing.T) {
 	}
 	s.source("INSERT INTO canary_a SELECT i, repeat('h', 1000) FROM generate_series(60001, 60500) i")
 	s.names(time.Now(), cause{kind: progress.EpochWaits, about: "lake-0", alert: "WeirEpochsDoNotEnd"})
-	for n := range 200 {
-		if err := os.Remove(s.pipe(d.Fence, n)); err != nil {
+}
+
+// skips looks at the epoch that waits for the writer, until it is given up: what is completed stays that of the epoch before.
+func (s *scene) skips(t *testing.T) {
+	during := s.until(10*time.Second, "an epoch in flight that readers have passed", func(d *progress.Detail) error {
+		r := d.Sources[0].Readers[0]
+		if _, ok := r.Candidate.Get(); !ok || d.Epoch.Committed != d.Epoch.Durable {
+			return fmt.Errorf("candidate %s, epochs %+v", r.Candidate.Accuracy(), d.Epoch)
+		}
+		return nil
+	})
+	n, given := during.Epoch.Committed, during.Epoch.InFlight
+	completed, _ := during.Sources[0].Readers[0].Completed.Get()
+	candidate, _ := during.Sources[0].Readers[0].Candidate.Get()
+	if order, ok := position.Compare(candidate, completed); !ok || order <= 0 || given <= n {
+		t.Errorf("epoch %d in flight at %v, %d is completed at %v", given, candidate, n, completed)
+	}
+	after := s.until(20*time.Second, "the epoch to be given up", func(d *progress.Detail) error {
+		if d.Epoch.Skipped == 0 {
+			return fmt.Errorf("epochs %+v", d.Epoch)
+		}
+		return nil
+	})
+	r, task := after.Sources[0].Readers[0], after.CDC.Sources[0].Tasks[0]
+	now, _ := r.Completed.Get()
+	durable, _ := r.Durable.Get()
+	if after.Epoch.Committed != n || after.Epoch.Durable != n || !now.Equal(completed) || !durable.Equal(completed) {
+		t.Errorf("epoch %d is given up: %+v, completed at %v, durable at %v, before at %v", given, after.Epoch, now, durable, completed)
+	}
+	last := task.LastCompletedCheckpointPosition
+	if last == nil || !position.New(last.Type, last.Values).Equal(completed) || after.Fence != during.Fence {
+		t.Errorf("attempt %d, before %d: the last completed position is %v, want %v", after.Fence, during.Fence, last, completed)
+	}
+	var list progress.EpochList
+	if err := ask(t.Context(), s.mesh.Of(mesh.Progress)[0], "/v1/jobs/shop/epochs", &list); err != nil {
+		t.Fatal(err)
+	}
+	states := make(map[uint64]string)
+	for _, e := range list.Epochs {
+		states[e.Epoch] = e.State
+	}
+	if states[n] != "committed" || states[given] != "skipped" {
+		t.Errorf("epoch %d is %q, %d is %q", n, states[n], given, states[given])
+	}
+	for i := range 200 {
+		if err := os.Remove(s.pipe(during.Fence, i)); err != nil {
 			t.Error(err)
 		}
 	}
