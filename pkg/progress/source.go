@@ -177,7 +177,7 @@ func tablesOf(s *Source) []Table {
 	if s.Enumerator != nil {
 		for _, t := range s.Enumerator.Tables {
 			one := all[t.Name]
-			one.Name, one.Lifecycle, one.Note, one.Copied, one.Splits = t.Name, t.Lifecycle, cmp.Or(t.Note, one.Note), t.Rows, t.Splits
+			one.Name, one.Lifecycle, one.Note, one.Copied, one.Splits, one.Rate = t.Name, t.Lifecycle, cmp.Or(t.Note, one.Note), t.Rows, t.Splits, t.Rate
 			all[t.Name] = one
 		}
 	}

@@ -143,6 +143,8 @@ type Table struct {
 	Note string `json:"note,omitempty"`
 	// Splits are those of the table's present copy, of an enumerator; absent where there are none.
 	Splits *Splits `json:"splits,omitempty"`
+	// Rate is how many rows of the present copy were read in a second, lately; absent of a table that is not being copied.
+	Rate Value[uint64] `json:"rate,omitzero"`
 }
 
 // Splits counts the splits of one table, exactly, from the same state as the enumerator's own counts.

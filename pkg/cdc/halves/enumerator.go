@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"weir.dev/weir/pkg/cdc"
 	"weir.dev/weir/pkg/epoch"
@@ -60,9 +61,10 @@ type Enumerator struct {
 	over     bool     // and that no chunk follows
 	desk     *desk
 	draining atomic.Bool
-	drained  chan struct{} // holds a token when a drain was asked for
-	failed   chan error    // holds why Watch has ended
-	latest   atomic.Pointer[report.Enumerator]
+	drained  chan struct{}   // holds a token when a drain was asked for
+	failed   chan error      // holds why Watch has ended
+	paces    map[string]Pace // of the tables that are copied, by name
+	latest   atomic.Pointer[standing]
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 }
@@ -219,6 +221,12 @@ func (e *Enumerator) Drain(context.Context) error {
 	return nil
 }
 
+// standing is what an enumerator reports; how fast it goes on from there depends on when it is asked.
+type standing struct {
+	report *report.Enumerator
+	paces  map[string]Pace
+}
+
 // publish makes the present state what Report returns.
 func (e *Enumerator) publish() {
 	c := e.cfg.Assigner.Counts()
@@ -245,20 +253,31 @@ func (e *Enumerator) publish() {
 		}
 		r.Read = append(r.Read, s)
 	}
+	now, paces := time.Now(), make(map[string]Pace)
 	for _, t := range e.cfg.Assigner.Progress() {
+		if t.Lifecycle == cdc.Snapshot {
+			paces[t.Name] = e.paces[t.Name].See(now, t.Rows)
+		}
 		one := report.Table{Name: t.Name, Lifecycle: report.Lifecycle(t.Lifecycle.String()), Rows: report.ExactOf(t.Rows)}
 		if s := (report.Splits{Completed: t.Chunks, Running: t.Running, Prepared: t.Prepared, Cut: t.Split}); s != (report.Splits{Cut: true}) {
 			one.Splits = &s
 		}
 		r.Tables = append(r.Tables, one)
 	}
-	e.latest.Store(r)
+	e.paces = paces
+	e.latest.Store(&standing{r, paces})
 }
 
 // Report returns what is captured and what is not.
 func (e *Enumerator) Report() report.Enumerator {
-	r := *e.latest.Load()
-	r.Tables = slices.Clip(r.Tables)
+	latest := e.latest.Load()
+	r, now := *latest.report, time.Now()
+	r.Tables = slices.Clone(r.Tables)
+	for i := range r.Tables {
+		if p, ok := latest.paces[r.Tables[i].Name]; ok {
+			r.Tables[i].Rate = p.Rate(now)
+		}
+	}
 	if e.cfg.Outside != nil {
 		r.Tables = append(r.Tables, e.cfg.Outside()...)
 	}

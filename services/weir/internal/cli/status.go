@@ -184,7 +184,7 @@ func showSource(w io.Writer, src *control.Source) {
 		}
 	}
 	for _, t := range src.Tables {
-		row(w, "    "+t.Name, string(t.Lifecycle), "rows "+exact(t.Rows), splitsText(t.Splits), t.Note)
+		row(w, "    "+t.Name, string(t.Lifecycle), "rows "+exact(t.Rows), rateText(&t), splitsText(t.Splits), t.Note)
 	}
 }
 
@@ -250,6 +250,14 @@ func headText(v report.Value[report.SourceHead]) string {
 		return h.Position.String()
 	}
 	return exact(v)
+}
+
+// rateText is how fast a table is copied, beside how many of its rows are; empty while it is not.
+func rateText(t *progress.Table) string {
+	if _, ok := t.Rate.Get(); !ok {
+		return ""
+	}
+	return "copied " + exact(t.Copied) + ", " + exact(t.Rate) + " rows/s"
 }
 
 // splitsText is how far the copy of a table is.

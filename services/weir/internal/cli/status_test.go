@@ -52,6 +52,14 @@ func TestStatusSaysSplitsAndLog(t *testing.T) {
 	if got, want := splitsText(&report.Splits{Completed: 12, Running: 2, Prepared: 5}), "splits 12 read, 2 being read, 5 waiting, more to be cut"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	table := progress.Table{Copied: report.ExactOf[uint64](4200)}
+	if got := rateText(&table); got != "" {
+		t.Error(got)
+	}
+	table.Rate = report.BestEffortOf[uint64](1250)
+	if got, want := rateText(&table), "copied 4200, ~1250 rows/s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	r := progress.Reader{}
 	if got := keptText(&r); got != "unavailable" {
 		t.Error(got)

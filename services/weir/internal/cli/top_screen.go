@@ -150,6 +150,9 @@ func (t *topScreen) drawJob(j *control.Status, say func(s style, format string, 
 				st = warn
 			}
 			say(st, "  %-12s rows %-12s behind %-18s report %s old", clip(r.Subtask, 12), marked(r.Rows), behindMark(r.Behind), r.Age.Round(100*time.Millisecond))
+			for _, line := range beatLines(&r) {
+				say(st, "    %s", line)
+			}
 		}
 		for i := range s.Readers {
 			if r := &s.Readers[i]; r.Retention != nil {
@@ -161,7 +164,7 @@ func (t *topScreen) drawJob(j *control.Status, say func(s style, format string, 
 			}
 		}
 		for _, x := range s.Tables {
-			say("", "    %-34s %-12s rows %s %s", clip(x.Name, 34), x.Lifecycle, marked(x.Rows), x.Note)
+			say("", "    %-34s %-12s rows %s %s", clip(x.Name, 34), x.Lifecycle, marked(x.Rows), strings.TrimSpace(paceText(&x)+" "+x.Note))
 		}
 	}
 	for _, k := range j.Sinks {
@@ -171,6 +174,30 @@ func (t *topScreen) drawJob(j *control.Status, say func(s style, format string, 
 		}
 		say(st, "sink %s (%s, %s)  %s%s", k.Name, k.Type, k.Mode, state, deadText(k.Dead, j.Job))
 	}
+}
+
+// beatLines say in few columns what [delayLines] say.
+func beatLines(r *progress.Reader) (lines []string) {
+	if b, ok := r.Beat.Get(); ok {
+		waited := ""
+		if !b.Quiet {
+			waited = "  waited " + short(b.Waited)
+		}
+		lines = append(lines, fmt.Sprintf("round trip =%s  read %s%s  landed %s  %s ago", short(b.Whole()), short(b.Read), waited, short(b.Landed),
+			max(0, r.Observed.Sub(b.Back())).Round(time.Second)))
+	}
+	if p, ok := r.Pending.Get(); ok && r.UnderWay != nil {
+		lines = append(lines, fmt.Sprintf("round trip under way for %s: %s", short(p), legText(r.UnderWay.Leg)))
+	}
+	return lines
+}
+
+// paceText is how fast a table is copied; empty while it is not.
+func paceText(t *progress.Table) string {
+	if _, ok := t.Rate.Get(); !ok {
+		return ""
+	}
+	return marked(t.Rate) + " rows/s"
 }
 
 // splitsLine is how far the copy is; a bar only where its end is known.

@@ -68,6 +68,38 @@ func TestTopDrawsWithinItsColumns(t *testing.T) {
 	}
 }
 
+// Round trips and the rate of a copy are there in 80 columns.
+func TestTopSaysDelaysAndRates(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 29, 8, 0, 0, 0, time.UTC)
+	look := seen(at, 100, report.Value[uint64]{})
+	r, x := &look.jobs[0].Sources[0].Readers[0], &look.jobs[0].Sources[0].Tables[0]
+	r.Observed = at
+	r.Beat = report.ExactOf(report.Beat{Began: at.Add(-12 * time.Second), Read: 3_120_000, Waited: 412 * time.Millisecond, Landed: 86_500_000, Epoch: 7})
+	r.RoundTrip = report.ExactOf(501620 * time.Microsecond)
+	r.UnderWay, r.Pending = &report.Way{Began: at.Add(-40 * time.Second), Leg: report.Landing}, report.ExactOf(40*time.Second)
+	x.Name, x.Rate = "public.orders", report.BestEffortOf[uint64](1250)
+	screen := topScreen{plain: true, width: 80, height: 40}
+	screen.take(look)
+	text := screen.text()
+	for _, want := range []string{
+		"    round trip =501.62ms  read 3.12ms  waited 412ms  landed 86.5ms  11s ago\n",
+		"    round trip under way for 40s: in an epoch, not at every sink\n",
+		"rows ? ~1250 rows/s\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	b, _ := r.Beat.Get()
+	b.Quiet = true
+	r.Beat, r.UnderWay, x.Rate = report.ExactOf(b), nil, report.Value[uint64]{}
+	screen.take(look)
+	if text := screen.text(); strings.Contains(text, "waited") || strings.Contains(text, "under way") || strings.Contains(text, "rows/s\n") {
+		t.Errorf("what nobody waited for, and a rate that is not known:\n%s", text)
+	}
+}
+
 // What was seen stays when it cannot be read again, and says so; another attempt counts from zero and has no rate.
 func TestTopSaysWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()

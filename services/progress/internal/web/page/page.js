@@ -81,9 +81,15 @@ function source(s) {
       value(r.head, (x) => position(x.position)), r.behind ? value(r.behind.value, (n) => number(n) + " " + (r.behind.unit || "")) : "",
       r.roundTrip ? value(r.roundTrip, seconds) : "", kept(r)])));
   out.push(table("Tables" + (s.tablesTruncated ? " (not all)" : ""), ["Table", "Phase", "Rows of this attempt", "Rows copied", "Splits", "Note"],
-    s.tables.map((t) => [t.name, state(t.lifecycle), value(t.rows), value(t.copied), splits(t.splits), t.note || ""])));
+    s.tables.map((t) => [t.name, state(t.lifecycle), value(t.rows), copied(t), splits(t.splits), t.note || ""])));
   out.push(collectors(s));
   return out;
+}
+
+// copied is how many rows of a table the present copy has read, and how fast while it reads.
+function copied(t) {
+  if (!t.rate || t.rate.value === undefined) return value(t.copied);
+  return el("span", {}, value(t.copied), ", ", value(t.rate), " rows/s");
 }
 
 // splits are the parts of a table's copy: a cell for each, or for so many of them that sixty cells are enough, and the same in words.
