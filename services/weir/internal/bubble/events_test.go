@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/pkg/plan"
 )
 
-// ⚑ Whatever happens to a job is on the event stream, in its order and in the form of its schema: every kind of the schema
-// is provoked here and read back.
+// ⚑ Whatever happens to a job is on the event stream, in its order and in the form of its schema: every kind and every phase of
+// the schema is provoked here and read back.
 func TestEverythingThatHappensIsAnEvent(t *testing.T) {
 	inBubble(t, func(m *mesh) {
 		faults := meshtest.NewFaults(meshtest.FaultPlan{Seed: 1, DeclineAck: 1})
@@ -57,7 +57,21 @@ func TestEverythingThatHappensIsAnEvent(t *testing.T) {
 		m.target.Refuse("")
 		m.ask(func(i job.Intent) job.Intent { return i.Resumed("r3", time.Now()) })
 		m.await(committed(uint64(h.Committed) + 1))
+
+		until := func(p job.Phase) { m.await(string(p), func(h *job.Head) bool { return h.Phase == p }) }
+		m.ask(func(i job.Intent) job.Intent { return i.Suspended("r4", time.Now()) })
+		until(job.Suspended)
+		m.ask(func(i job.Intent) job.Intent { return i.Resumed("r5", time.Now()) })
+		until(job.Running)
 		m.drain()
+
+		// Another life, which the target refuses because of the one before.
+		m.submit(shop)
+		until(job.Failed)
+		m.ask(func(i job.Intent) job.Intent { return i.Cancelled("r6", time.Now()) })
+		until(job.Cancelled)
+		m.ask(func(i job.Intent) job.Intent { return i.Removed("r7", time.Now()) })
+		until(job.Deleted)
 		judgeEvents(t, heard(), m.spec.Name)
 	})
 }
@@ -130,11 +144,35 @@ func judgeEvents(t *testing.T, all []bus.Entry, name string) {
 	}
 	want := []job.Phase{
 		job.Created, job.Starting, job.Running, job.Starting, job.Running, job.Failed,
-		job.Starting, job.Running, job.Draining, job.Finished,
+		job.Starting, job.Running, job.Suspending, job.Suspended, job.Starting, job.Running, job.Draining, job.Finished,
+		job.Created, job.Starting, job.Failed, job.Cancelled, job.Deleted,
 	}
 	if !slices.Equal(phases, want) {
 		t.Errorf("phases %v, want %v", phases, want)
 	}
+	for _, p := range phasesOfJobs(t) {
+		if !slices.Contains(phases, p) {
+			t.Errorf("%s is never on the bus", p)
+		}
+	}
+}
+
+// phasesOfJobs lists the phases that the schema names.
+func phasesOfJobs(t *testing.T) []job.Phase {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(schemaDir, "common.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s struct {
+		Defs struct {
+			Phase struct{ Enum []job.Phase }
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(b, &s); err != nil || len(s.Defs.Phase.Enum) == 0 {
+		t.Fatalf("phases of the schema: %v, %v", s, err)
+	}
+	return s.Defs.Phase.Enum
 }
 
 var schemaDir = filepath.Join("..", "..", "..", "..", "schemas")
