@@ -10,9 +10,9 @@ type Asked struct {
 	seq uint64
 }
 
-// See takes a head in and reports whether an ask is new in it.
+// See takes a head in and reports whether an ask is new in it. A bus that has come back with what it knew before counts from there.
 func (a *Asked) See(h *Head) (news bool) {
-	if h.Handled.EpochSeq <= a.seq {
+	if h.Handled.EpochSeq == a.seq {
 		return false
 	}
 	a.seq, a.Epoch = h.Handled.EpochSeq, h.Newest()

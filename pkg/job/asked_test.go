@@ -23,6 +23,7 @@ func TestAskedIsTheEpochBegun(t *testing.T) {
 		{1, 3, 4, false, 2}, // a later epoch of nobody's
 		{3, 0, 6, true, 5},  // begun and durable between two heads
 		{4, 6, 9, true, 6},  // ids in between went to a restore
+		{2, 4, 5, true, 4},  // of a bus that has come back older
 	} {
 		h := &Head{Handled: Handled{EpochSeq: c.seq}, NextEpoch: epoch.ID(c.next)}
 		if c.flying > 0 {
