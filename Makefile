@@ -13,6 +13,7 @@ PROGRAMS := $(patsubst %/main.go,./%,$(wildcard services/*/cmd/*/main.go))
 
 # Products: raced. Flows between real processes: not, their time is the servers',
 # and never from the cache: go test does not see the programs that they build.
+# Two packages at a time: most of it is waiting for leases, epochs and kills.
 RACED   := weir.dev/weir/pkg/... weir.dev/weir/services/...
 FLOWS   := go list weir.dev/weir/itest/... | grep -v /itest/compose
 
@@ -60,7 +61,7 @@ bubble: ## seeded schedules of faults in virtual time (BUBBLE_SEEDS=n of each cl
 
 flows: servers ## integration tests: real servers, separate processes
 	newest="$$(scripts/setup-postgres18.sh)"; \
-	go test -p 1 -count 1 -timeout 30m $(WHOLE) $$($(FLOWS)); \
+	go test -p 2 -count 1 -timeout 30m $(WHOLE) $$($(FLOWS)); \
 	WEIR_PG_BIN="$$newest" go test -p 1 -count 1 -timeout 10m -run '$(DIFFERS)' $(NEWEST)
 
 containers: ## the mesh of compose/ in an engine of its own (Linux, root; installs it below the cache)
