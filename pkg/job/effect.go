@@ -133,12 +133,13 @@ type NoticeKind string
 
 // The kinds of notices.
 const (
-	NoticeState    NoticeKind = "state"
-	NoticeRecovery NoticeKind = "recovery"
-	NoticeSkipped  NoticeKind = "skipped"
-	NoticeAlarm    NoticeKind = "alarm"
-	NoticeTakeover NoticeKind = "takeover"
-	NoticeRefused  NoticeKind = "refused"
+	NoticeState     NoticeKind = "state"
+	NoticeRecovery  NoticeKind = "recovery"
+	NoticeSkipped   NoticeKind = "skipped"
+	NoticeSavepoint NoticeKind = "savepoint" // kept or let go
+	NoticeAlarm     NoticeKind = "alarm"
+	NoticeTakeover  NoticeKind = "takeover"
+	NoticeRefused   NoticeKind = "refused"
 )
 
 // Notice is what people and dashboards are told on the event stream. It is written after the fact it tells.

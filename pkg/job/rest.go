@@ -14,8 +14,9 @@ func (s *State) rest(m Moment) []Effect {
 		if effects, done := s.again(m); done {
 			return effects
 		}
-		if next := s.draft(); s.saves(&next) {
-			return s.write(m, next)
+		next := s.draft()
+		if saved, told := s.saves(m, &next); saved {
+			return s.write(m, next, told...)
 		}
 	}
 	var effects []Effect

@@ -33,7 +33,9 @@ func (s *State) run(m Moment) []Effect {
 		case a.Manifest != nil && a.Manifest.Epoch == f.Epoch:
 			h.Durable, h.InFlight, h.Skipped = a.Manifest, nil, 0
 			h.settleOrders()
-			h.settleSavepoint(f)
+			if h.settleSavepoint(f) {
+				say = append(say, s.savepoint(m, &h, f.Savepoint, f.Epoch, "kept"))
+			}
 			if c, found := s.uneven(m, &h); found {
 				return s.recover(m, h, c)
 			}
@@ -69,7 +71,8 @@ func (s *State) run(m Moment) []Effect {
 	if suspended(&h) {
 		return s.end(m, h, Suspended, Reason{Code: "SUSPENDED", Request: s.request()})
 	}
-	if s.saves(&h) {
+	if saved, told := s.saves(m, &h); saved {
+		say = append(say, told...)
 		changed = true
 	}
 	if s.restores() {

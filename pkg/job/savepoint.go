@@ -111,22 +111,24 @@ func (s *State) refuse(m Moment, order string, seq uint64, format string, args .
 	return s.write(m, h)
 }
 
-// saves takes a user's order about savepoints into h, once. A savepoint is taken while the job runs; one is let go at any time.
-func (s *State) saves(h *Head) bool {
+// saves takes a user's order about savepoints into h, once, and tells of one that is let go. A savepoint is taken while the job
+// runs; one is let go at any time.
+func (s *State) saves(m Moment, h *Head) (saved bool, say []Notice) {
 	if s.Intent == nil || s.Intent.Savepoint == nil {
-		return false
+		return false, nil
 	}
 	o := s.Intent.Savepoint
 	if o.Seq <= h.Handled.Savepoint || h.Saving != nil && h.Saving.Seq == o.Seq {
-		return false
+		return false, nil
 	}
-	_, taken := h.Savepoint(o.Name)
+	kept, taken := h.Savepoint(o.Name)
 	switch {
 	case o.Drop && !taken:
 		h.refuse(OrderSavepoint, o.Seq, "there is no savepoint %q", o.Name)
 	case o.Drop:
 		h.Savepoints = slices.DeleteFunc(slices.Clone(h.Savepoints), func(p Savepoint) bool { return p.Name == o.Name })
 		h.Handled.Savepoint = o.Seq
+		say = append(say, s.savepoint(m, h, o.Name, kept.Durable.Epoch, "let go"))
 	case taken:
 		h.refuse(OrderSavepoint, o.Seq, "there is a savepoint %q already", o.Name)
 	case len(h.Savepoints) >= MaxSavepoints:
@@ -136,14 +138,22 @@ func (s *State) saves(h *Head) bool {
 	default:
 		h.Saving = &Saving{Seq: o.Seq, Name: o.Name}
 	}
-	return true
+	return true, say
 }
 
-// settleSavepoint keeps the epoch that has just become durable, if it is the one that was asked for.
-func (h *Head) settleSavepoint(f *InFlight) {
+// savepoint tells what has become of a savepoint.
+func (s *State) savepoint(m Moment, h *Head, name string, at epoch.ID, what string) Notice {
+	n := s.notice(NoticeSavepoint, m, h)
+	n.Epoch, n.Reason = at, Reason{Code: "SAVEPOINT", Text: fmt.Sprintf("savepoint %q is %s: epoch %d", name, what, at), Request: s.request()}
+	return n
+}
+
+// settleSavepoint keeps the epoch that has just become durable, if it is the one that was asked for, and says so.
+func (h *Head) settleSavepoint(f *InFlight) (kept bool) {
 	if h.Saving == nil || f.Savepoint != h.Saving.Name {
-		return
+		return false
 	}
 	h.Savepoints = append(slices.Clip(h.Savepoints), Savepoint{Name: f.Savepoint, Durable: *h.Durable, SpecDigest: h.SpecDigest})
 	h.Handled.Savepoint, h.Saving = h.Saving.Seq, nil
+	return true
 }

@@ -63,7 +63,7 @@ func (x *metrics) notice(ctx context.Context, n job.Notice) {
 		x.skipped.Add(ctx, 1, byJob(n.Job))
 	case job.NoticeRecovery:
 		x.recovered.Add(ctx, 1, byJob(n.Job))
-	case job.NoticeState, job.NoticeAlarm, job.NoticeTakeover, job.NoticeRefused:
+	case job.NoticeState, job.NoticeSavepoint, job.NoticeAlarm, job.NoticeTakeover, job.NoticeRefused:
 	}
 }
 

@@ -58,6 +58,11 @@ func TestEverythingThatHappensIsAnEvent(t *testing.T) {
 		m.ask(func(i job.Intent) job.Intent { return i.Resumed("r3", time.Now()) })
 		m.await(committed(uint64(h.Committed) + 1))
 
+		m.ask(func(i job.Intent) job.Intent { return i.Savepointed("before", "r8", time.Now()) })
+		m.await("a savepoint", func(h *job.Head) bool { return len(h.Savepoints) == 1 })
+		m.ask(func(i job.Intent) job.Intent { return i.Unsavepointed("before", "r9", time.Now()) })
+		m.await("no savepoint", func(h *job.Head) bool { return len(h.Savepoints) == 0 })
+
 		until := func(p job.Phase) { m.await(string(p), func(h *job.Head) bool { return h.Phase == p }) }
 		m.ask(func(i job.Intent) job.Intent { return i.Suspended("r4", time.Now()) })
 		until(job.Suspended)
@@ -132,9 +137,9 @@ func judgeEvents(t *testing.T, all []bus.Entry, name string) {
 			if n.Reason.Code != string(fault.JobFenced) || n.Reason.Subtask == nil {
 				t.Errorf("refused without saying whom: %+v", n)
 			}
-		case job.NoticeSkipped, job.NoticeAlarm:
+		case job.NoticeSkipped, job.NoticeSavepoint, job.NoticeAlarm:
 			if n.Epoch == 0 || n.Reason.Text == "" {
-				t.Errorf("skipped without saying what and why: %+v", n)
+				t.Errorf("told without what and why: %+v", n)
 			}
 		case job.NoticeTakeover:
 		}

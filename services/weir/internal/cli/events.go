@@ -23,12 +23,13 @@ func eventsCommand(s *settings) *cobra.Command {
 		Use:   "events [NAME]",
 		Short: "Show what has happened to a job, or to all: state changes, recoveries, alarms, refused zombies",
 		Long: "Show what has happened to a job, or to all, oldest first. Events are kept for 7 days, also those of deleted jobs.\n\n" +
-			"  state     the job has another phase, or another reason for it\n" +
-			"  recovery  an attempt was given up and the next one begins at the last durable epoch\n" +
-			"  skipped   an epoch was given up; the next durable one covers it\n" +
-			"  alarm     several epochs in a row were skipped\n" +
-			"  takeover  another coordinator leads; the attempt goes on\n" +
-			"  refused   a process of an older attempt spoke and was not listened to\n\n" +
+			"  state      the job has another phase, or another reason for it\n" +
+			"  recovery   an attempt was given up and the next one begins at the last durable epoch\n" +
+			"  skipped    an epoch was given up; the next durable one covers it\n" +
+			"  savepoint  an epoch is kept under a name, or a kept one was let go\n" +
+			"  alarm      several epochs in a row were skipped\n" +
+			"  takeover   another coordinator leads; the attempt goes on\n" +
+			"  refused    a process of an older attempt spoke and was not listened to\n\n" +
 			"With --json each event is one line. They are written behind what they tell, and decide nothing: what holds is in the\n" +
 			"head record (`weir job get`).",
 		Example: "  weir job events shop\n  weir job events --follow --json\n  weir job events shop --since 2h --limit 20",
