@@ -133,6 +133,36 @@ func (a *Assigner) Tables(want []Table) (stands bool) {
 	return len(a.again) > 0
 }
 
+// Unread reports whether chunks of a table are still to be read, and whether any of its present copy was: then those are to be
+// read in a form that goes with what was emitted. It is asked after a restore, before chunks are handed out.
+func (a *Assigner) Unread(id TableID) (unread, begun bool) {
+	t := a.table(id)
+	if t == nil {
+		return false, false
+	}
+	unread, begun = t.fresh || t.split == splitWaiting || t.split == splitRunning, t.done > 0
+	for _, w := range a.queue {
+		if w.chunk.Table == id {
+			unread, begun = true, begun || w.resume != nil
+		}
+	}
+	return unread, unread && begun
+}
+
+// Recut forgets how a table was cut into chunks of which none was read: its key may be another by now.
+func (a *Assigner) Recut(now Table) {
+	t := a.table(now.ID)
+	if t == nil {
+		return
+	}
+	t.Keyless, t.RowBytes = now.Keyless, now.RowBytes
+	if t.fresh {
+		return // cut once the log stands still
+	}
+	a.queue = slices.DeleteFunc(a.queue, func(w work) bool { return w.chunk.Table == now.ID })
+	a.reset(t)
+}
+
 // Renew begins anew with another log, one that does not have what lies between the end of the old one and its own beginning:
 // every table is emptied at the sinks and copied, however far its copy was, and the log goes on from there. It is called
 // after a restore, before anything else; log is the adapter's state of the new log.
