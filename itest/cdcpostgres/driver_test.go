@@ -28,9 +28,10 @@ const patience = 30 * time.Second
 
 // change is one row as emitted, its cells as SQL text.
 type change struct {
-	table string
-	meta  rows.Meta
-	cells map[string]string
+	table   string
+	version uint32 // of the table's schema
+	meta    rows.Meta
+	cells   map[string]string
 }
 
 // String is "op table col=text ..."; null cells read NULL, absent ones ABSENT.
@@ -69,6 +70,7 @@ type job struct {
 	reader   []byte
 	onEmit   func(*rows.Batch) // called for every batch, may block
 	discard  bool              // keep no rows
+	onCut    func()            // called behind the reader's part of an epoch, may block
 	onTell   func([]byte)      // called for every message between the halves
 	logger   *slog.Logger      // nil logs nothing
 	salt     string
@@ -309,7 +311,7 @@ func (o output) Emit(_ context.Context, b rows.Batch, _ position.Position) error
 	s := b.Schema()
 	got := make([]change, b.NumRows())
 	for i := range got {
-		c := change{table: string(s.Table()), meta: b.Meta(i), cells: make(map[string]string)}
+		c := change{table: string(s.Table()), version: s.Version(), meta: b.Meta(i), cells: make(map[string]string)}
 		for col := range s.NumColumns() {
 			text, ok := b.AppendText(nil, col, i)
 			switch {
@@ -408,6 +410,9 @@ func (a *attempt) takeEpoch(t *testing.T) source.Cut {
 		a.reads.post(func() {
 			cut, errs[1] = a.reader.Snapshot(e)
 			close(done)
+			if a.job.onCut != nil {
+				a.job.onCut()
+			}
 		})
 	})
 	select {

@@ -33,6 +33,7 @@ const (
 	PGTableDiffers       Code = "WEIR-PG-029" // rows of a table changed in a way that the log does not show
 	PGSavepoint          Code = "WEIR-PG-030" // the log cannot be kept for a savepoint
 	PGSlotMoved          Code = "WEIR-PG-031" // the user's own slot is past what the targets have
+	PGCopyAltered        Code = "WEIR-PG-032" // the columns of a table changed while it was copied
 )
 
 func pgCodes() []Entry {
@@ -191,6 +192,11 @@ func pgCodes() []Entry {
 			Code: PGSlotMoved, Name: "PG_SLOT_MOVED", Class: Permanent, Exit: ExitVerify,
 			Title:  "the slot that the spec names is past what the targets have",
 			Remedy: "Weir moves a slot past epochs without rows, another program past rows that would be lost. When nothing but Weir can have moved <slot>: `weir job adopt <job> --trust-slot`. Otherwise have every table copied anew: make the slot again, then `weir job resnapshot <job>`",
+		},
+		{
+			Code: PGCopyAltered, Name: "PG_COPY_ALTERED", Class: Transient, Exit: ExitEnvironment,
+			Title:  "the columns of a table changed while it was copied",
+			Remedy: "Nothing to do: the copy goes on from the last durable epoch, in the columns that the table has now.",
 		},
 	}
 }

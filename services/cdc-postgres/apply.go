@@ -311,7 +311,7 @@ func (r *reader) table(ctx context.Context, out source.Output, oid uint32) (*tab
 // bind gives a table its schema version: the one sent before when nothing differs, else the next.
 func (r *reader) bind(d *described) (*table, error) {
 	last, known := r.schemas[d.id()]
-	columns, evolved, err := r.evolved(d)
+	columns, evolved, err := r.evolved(d, last.Columns)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package cdcpostgres
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/services/cdc-postgres/internal/catalog"
 	"weir.dev/weir/services/cdc-postgres/internal/pgoutput"
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
@@ -16,6 +18,7 @@ import (
 
 // book is what one session knows about the tables: those that are captured, and the catalog as last read.
 type book struct {
+	target   *pgrepl.Target
 	where    string
 	binary   bool
 	veil     *veil
@@ -23,15 +26,23 @@ type book struct {
 	names    map[uint32]pgrepl.TableName
 	tables   map[uint32]*catalog.Table
 	types    map[uint32]catalog.Type
+
+	altered map[uint32]*capturedTable // those with former versions, while the log catches up with their copies
+	final   position.LSN              // the end of the transaction being read; kept only where a table was altered
+	read    int                       // so much of the present chunk of the log
 }
 
-func openBook(ctx context.Context, conn *pgx.Conn, target *pgrepl.Target, captured []capturedTable) (*book, error) {
+func openBook(ctx context.Context, conn *pgx.Conn, target *pgrepl.Target, captured []capturedTable, catch bool) (*book, error) {
 	b := &book{
-		where: target.Where(), captured: make(map[pgrepl.TableName]uint32), names: make(map[uint32]pgrepl.TableName),
-		tables: make(map[uint32]*catalog.Table),
+		target: target, where: target.Where(), captured: make(map[pgrepl.TableName]uint32), names: make(map[uint32]pgrepl.TableName),
+		tables: make(map[uint32]*catalog.Table), altered: make(map[uint32]*capturedTable),
 	}
-	for _, t := range captured {
+	for i := range captured {
+		t := &captured[i]
 		b.captured[t.TableName], b.names[t.OID], b.veil = t.OID, t.TableName, t.veil
+		if catch && len(t.Former) > 0 {
+			b.altered[t.OID] = t
+		}
 	}
 	all, err := catalog.List(ctx, conn)
 	if err != nil {
@@ -88,10 +99,18 @@ func (b *book) describe(ctx context.Context, conn *pgx.Conn, message []byte) (*d
 	if now != nil {
 		b.tables[r.OID] = now
 	}
-	if err := b.learn(ctx, conn, &r); err != nil {
+	t := b.altered[r.OID]
+	columns := r.Columns
+	if t != nil {
+		columns = slices.Concat(columns, t.Sends)
+	}
+	if err := b.learn(ctx, conn, columns); err != nil {
 		return nil, err
 	}
 	d := b.veil.describe(r, now, b.types, b.where)
+	if t != nil {
+		d = t.onto(d, b.final, now, b.types, b.target)
+	}
 	if b.binary && d.err == nil && !d.binary() {
 		return nil, errAsText
 	}
@@ -130,10 +149,34 @@ func (b *book) judge(r pgoutput.Relation, name pgrepl.TableName) *described {
 	return &described{relation: r}
 }
 
-// learn reads the types of a relation that are not known yet.
-func (b *book) learn(ctx context.Context, conn *pgx.Conn, r *pgoutput.Relation) error {
+// reach notes the transactions that begin before a place in the present chunk of the log; at its end, the next chunk follows.
+func (b *book) reach(c pgrepl.Chunk, to int) {
+	if len(b.altered) == 0 {
+		return
+	}
+	for b.read < to {
+		at := b.read
+		b.read += int(binary.BigEndian.Uint32(c.Data[at+1:])) + 1
+		if c.Data[at+5] != 'w' {
+			continue
+		}
+		body := c.Message(at)
+		if len(body) == 0 || body[0] != pgoutput.KindBegin {
+			continue
+		}
+		if m, err := pgoutput.ParseBegin(body); err == nil {
+			b.final = m.Final
+		}
+	}
+	if to == len(c.Data) {
+		b.read = 0
+	}
+}
+
+// learn reads the types of columns that are not known yet.
+func (b *book) learn(ctx context.Context, conn *pgx.Conn, columns []pgoutput.RelationColumn) error {
 	var oids []uint32
-	for _, c := range r.Columns {
+	for _, c := range columns {
 		if _, ok := b.types[c.TypeOID]; !ok {
 			oids = append(oids, c.TypeOID)
 		}

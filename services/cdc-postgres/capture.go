@@ -34,6 +34,11 @@ type capturedTable struct {
 	// RowBytes is the server's estimate of the size of a row; 0 when it has none.
 	RowBytes int64 `json:"row_bytes,omitempty"`
 
+	// Former are the versions before, oldest first, that chunks of the present copy were read in, and Sends the columns of Version
+	// as the log has them, where there are any.
+	Former []former                  `json:"former,omitempty"`
+	Sends  []pgoutput.RelationColumn `json:"sends,omitempty"`
+
 	veil *veil // of this process; it is in no state
 }
 
@@ -75,13 +80,17 @@ func (t *capturedTable) from() string {
 	return "ONLY " + t.Sanitize()
 }
 
-// adopt gives the columns of a table that is to be copied their identities. Rows have a value in each of them.
+// adopt gives the columns of a table that is described anew their identities, and what rows from before have in them.
 func adopt(d *described, version core.Columns) bool {
 	if len(d.columns) != len(version.List) {
 		return false
 	}
 	for i := range d.columns {
-		d.columns[i].ID = version.List[i].ID
+		c := &version.List[i]
+		d.columns[i].ID = c.ID
+		if c.Fill != nil {
+			d.columns[i].Fill, d.columns[i].Filled = *c.Fill, true
+		}
 	}
 	return true
 }
@@ -171,7 +180,7 @@ func typesOf(ctx context.Context, conn *pgx.Conn, tables []*catalog.Table) (map[
 }
 
 // columnsOf is an expression for what must not change while a table is copied. The argument is the table's OID.
-const columnsOf = `(SELECT coalesce(string_agg(concat_ws(' ', attnum, atttypid, atttypmod, attgenerated, attname), ',' ORDER BY attnum), '')
+const columnsOf = `(SELECT coalesce(string_agg(concat_ws(' ', attnum, atttypid, atttypmod, attnotnull, attgenerated, attname), ',' ORDER BY attnum), '')
  FROM pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped)`
 
 // facts is what only the copy needs to know of a table.

@@ -153,10 +153,19 @@ func (m masked) decoder(b *rows.Builder, next pgcodec.Decoder) pgcodec.Decoder {
 	}
 }
 
-// kept takes the cells of a row of the log that are kept, in place. A row of another width is left as it is.
+// kept takes the cells of a row of the log that are kept, in place where none is added. A row of another width is left as it is.
 func (d *described) kept(cells []pgoutput.Cell) []pgoutput.Cell {
 	if d.keep == nil || len(cells) != d.width {
 		return cells
+	}
+	if d.added != nil {
+		whole := slices.Clone(d.added)
+		for to, from := range d.keep {
+			if from != core.Added {
+				whole[to] = cells[from]
+			}
+		}
+		return whole
 	}
 	for to, from := range d.keep {
 		cells[to] = cells[from]

@@ -168,7 +168,7 @@ func (c *copier) patiently(ctx context.Context, w cdc.Work, read func(context.Co
 		}
 		err = c.target.Fault(err)
 		c.sql.close(ctx)
-		if try == copyTries || ctx.Err() != nil || fault.ClassOf(err) != fault.Transient {
+		if try == copyTries || ctx.Err() != nil || fault.ClassOf(err) != fault.Transient || fault.CodeOf(err) == fault.PGCopyAltered {
 			return &copied{Work: w, err: fmt.Errorf("copy chunk %s: %w", w.ChunkID, err)}
 		}
 		c.log.WarnContext(ctx, "chunk is read again", slog.String("chunk", w.String()), telemetry.Err(err))
@@ -207,7 +207,7 @@ func (c *copier) read(ctx context.Context, w cdc.Work) (*copied, error) {
 	}
 	seen := begun[len(begun)-1].Rows[0]
 	if string(seen[1]) != t.Columns {
-		return nil, columnsChanged(c.target.Where(), t)
+		return nil, copyAltered(c.target.Where(), t)
 	}
 	got := &copied{Work: w, plan: plan, data: c.spare.Take()}
 	sql, err := statement(t, plan.scan, w.Chunk)
@@ -324,14 +324,14 @@ func (c *copier) bind(ctx context.Context, conn *pgx.Conn, t *capturedTable) (*c
 		return nil, d.err
 	}
 	if !adopt(d, t.Version) {
-		return nil, columnsChanged(c.target.Where(), t)
+		return nil, misfit(ctx, conn, c.target.Where(), t)
 	}
 	bound, err := bind(d, t.Number, c.target.Where())
 	if err != nil {
 		return nil, err
 	}
 	if bound.builder.Schema().Fingerprint().String() != t.Fingerprint {
-		return nil, columnsChanged(c.target.Where(), t)
+		return nil, misfit(ctx, conn, c.target.Where(), t)
 	}
 	p := &copyPlan{table: bound}
 	if p.scan, err = scan.Bind(bound.builder.Builder, d.codecs); err != nil {

@@ -200,8 +200,15 @@ func (r *reader) sieve(t *table) error {
 	if t.filter == nil || c == nil {
 		return nil
 	}
-	for i, k := range c.Key {
-		if i >= len(t.key) || t.relation.Columns[t.key[i]].Name != k.Name {
+	if len(t.key) < len(c.Key) {
+		return columnsChanged(r.where, c)
+	}
+	now := r.schemas[t.id()].Columns
+	for i, k := range c.Key { // under whatever name, in a form that is compared alike
+		at := t.key[i]
+		column := t.relation.Columns[at]
+		if now.List[at].Number != c.Version.NumberOf(k.Name) ||
+			(k.Form == core.KeyInt) != (core.KeyFormOf(column.TypeOID, false) == core.KeyInt) {
 			return columnsChanged(r.where, c)
 		}
 	}

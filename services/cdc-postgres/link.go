@@ -163,7 +163,7 @@ func (l *link) session(ctx context.Context, req request) error {
 	if err := l.begin(ctx, conn, a, req); err != nil {
 		return err
 	}
-	book, err := openBook(ctx, conn, l.target, a.Tables)
+	book, err := openBook(ctx, conn, l.target, a.Tables, req.catch)
 	if err != nil {
 		return err
 	}
@@ -239,6 +239,7 @@ func (l *link) receive(ctx context.Context, conn *pgx.Conn, stream *pgrepl.Strea
 		l.progress.metrics.arrived(ctx, len(chunk.Data))
 		it := item{session: req.number, chunk: chunk}
 		for _, at := range chunk.Relations {
+			book.reach(chunk, at)
 			d, err := book.describe(ctx, conn, chunk.Message(at))
 			if errors.Is(err, errAsText) {
 				return err
@@ -248,6 +249,7 @@ func (l *link) receive(ctx context.Context, conn *pgx.Conn, stream *pgrepl.Strea
 			}
 			it.tables = append(it.tables, d)
 		}
+		book.reach(chunk, len(chunk.Data))
 		if req.locate != nil {
 			if it.located, err = req.locate.chunk(ctx, conn, chunk, it.tables); err != nil {
 				return l.target.Fault(err)

@@ -234,7 +234,7 @@ func (t *locatable) prepare(ctx context.Context, conn *pgx.Conn) error {
 		err := conn.QueryRow(ctx, `
 SELECT format_type(a.atttypid, a.atttypmod), coalesce(' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(l.collname), '')
 FROM pg_attribute a LEFT JOIN pg_collation l ON l.oid = a.attcollation LEFT JOIN pg_namespace n ON n.oid = l.collnamespace
-WHERE a.attrelid = $1 AND a.attname = $2 AND NOT a.attisdropped`, t.OID, c.Name).Scan(&types[k], &collations[k])
+WHERE a.attrelid = $1 AND a.attnum = $2 AND NOT a.attisdropped`, t.OID, t.Version.NumberOf(c.Name)).Scan(&types[k], &collations[k])
 		if err != nil {
 			return fmt.Errorf("read the type of column %q: %w", c.Name, err)
 		}

@@ -46,7 +46,15 @@ func (p *planner) Bounds(ctx context.Context, q cdc.AskBounds) (bounds []cdc.Key
 		return nil, false, err
 	}
 	bounds, last, err = p.bounds(ctx, conn, q)
-	return bounds, last, p.target.Fault(err)
+	if err = p.target.Fault(err); err == nil || fault.ClassOf(err) == fault.Transient {
+		return bounds, last, err
+	}
+	if t := p.tables[q.Table]; t != nil {
+		if why := misfit(ctx, conn, p.target.Where(), t); fault.CodeOf(why) == fault.PGCopyAltered {
+			err = fault.Mark(fault.Bug, why) // asking again would not mend it
+		}
+	}
+	return nil, false, err
 }
 
 // Settle implements halves.Planner.

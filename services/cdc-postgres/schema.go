@@ -9,6 +9,7 @@ import (
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/cdc-postgres/internal/catalog"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
+	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
 )
 
 // liveOf is what the catalog knows about a table's columns and the log does not.
@@ -36,40 +37,40 @@ func (d *described) sent() []core.Sent {
 
 // evolved gives the columns of a table that is described anew the identities that they have had, and what rows from before
 // have in those that are new. It says what cannot be followed.
-func (r *reader) evolved(d *described) (core.Columns, *described, error) {
-	last, sent := r.schemas[d.id()].Columns, d.sent()
+func (o *opened) evolved(d *described, last core.Columns) (core.Columns, *described, error) {
+	sent := d.sent()
 	if len(last.List) == 0 {
 		return core.First(sent, d.live), d, nil
 	}
 	next, err := core.Follow(last, sent, d.live)
-	if differs, ok := errors.AsType[*core.DiffersError](err); ok {
-		return next, nil, r.differs(d, err, differs.Why)
-	}
 	if err != nil {
-		return next, nil, fmt.Errorf("follow the columns of %s: %w", d.id(), err)
+		return next, nil, unlike(o.target, d, err)
 	}
 	for _, m := range d.masks {
 		c := &next.List[m.column]
 		if c.Fill != nil && m.mask != spec.MaskNull {
-			return next, nil, r.differs(d, nil, fmt.Sprintf("column %q was added with a value for the rows that were there, and is masked", c.Name))
+			return next, nil, differs(o.target, d, nil, fmt.Sprintf("column %q was added with a value for the rows that were there, and is masked", c.Name))
 		}
 		c.Fill = nil // it would get past the mask
 	}
 	now := *d
 	now.columns = slices.Clone(d.columns)
-	for i, c := range next.List {
-		now.columns[i].ID = c.ID
-		if c.Fill != nil {
-			now.columns[i].Fill, now.columns[i].Filled = *c.Fill, true
-		}
-	}
+	adopt(&now, next)
 	return next, &now, nil
 }
 
+// unlike is the fault of columns that cannot be followed.
+func unlike(target *pgrepl.Target, d *described, err error) error {
+	if e, ok := errors.AsType[*core.DiffersError](err); ok {
+		return differs(target, d, err, e.Why)
+	}
+	return fmt.Errorf("follow the columns of %s: %w", d.id(), err)
+}
+
 // differs is the fault of a table whose rows can no longer be followed in the log.
-func (r *reader) differs(d *described, err error, why string) error {
+func differs(target *pgrepl.Target, d *described, err error, why string) error {
 	table := string(d.id())
-	e := fault.New(fault.PGTableDiffers, r.where+", table "+table, why, "job", r.cfg.Job, "table", table)
+	e := fault.New(fault.PGTableDiffers, target.Where()+", table "+table, why, "job", target.Job(), "table", table)
 	e.Err = err
 	return e
 }

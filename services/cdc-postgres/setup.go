@@ -87,7 +87,10 @@ func (s *setup) restore(ctx context.Context) error {
 	if s.skipped, err = s.compare(ctx); err != nil {
 		return err
 	}
-	return s.again(ctx, log)
+	if err := s.again(ctx, log); err != nil {
+		return err
+	}
+	return s.realign(ctx, log)
 }
 
 // intact checks that the slot is the one that the state names, and that it has the log from the position on.

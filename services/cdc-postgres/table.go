@@ -28,8 +28,10 @@ type described struct {
 	key      []int
 	err      error
 	// Of the columns in the log: how many there are, which are kept (nil: all), and what takes the place of values; see veil.
+	// added, where it is not nil, has the values of those that are not in the log yet, which keep has as [core.Added].
 	width int
 	keep  []int
+	added []pgoutput.Cell
 	masks []masked
 	// live is the table in the catalog, which may have moved on.
 	live *core.Live
@@ -83,7 +85,8 @@ func (d *described) binary() bool {
 func (d *described) same(o *described) bool {
 	return d.id() == o.id() && d.captured == o.captured && d.err == nil && o.err == nil &&
 		d.relation.Identity == o.relation.Identity && slices.Equal(d.relation.Columns, o.relation.Columns) &&
-		slices.Equal(d.columns, o.columns) && slices.Equal(d.key, o.key) && slices.Equal(d.keep, o.keep)
+		slices.Equal(d.columns, o.columns) && slices.Equal(d.key, o.key) &&
+		d.width == o.width && slices.Equal(d.keep, o.keep)
 }
 
 func (d *described) id() rows.TableID {
@@ -136,12 +139,12 @@ func (t *table) put(cells []pgoutput.Cell, only []int) error {
 		c := &cells[i]
 		var err error
 		switch {
+		case c.Kind == pgoutput.CellUnchanged, only != nil && !slices.Contains(only, i):
+			t.builder.Absent(i)
 		case c.Kind == pgoutput.CellText:
 			err = t.text[i](c.Data)
 		case c.Kind == pgoutput.CellBinary && t.binary[i] != nil:
 			err = t.binary[i](c.Data)
-		case c.Kind == pgoutput.CellUnchanged, only != nil && !slices.Contains(only, i):
-			t.builder.Absent(i)
 		case c.Kind == pgoutput.CellNull:
 			t.builder.Null(i)
 		default:
