@@ -55,6 +55,7 @@ func TestRowsThatATargetCannotTake(t *testing.T) {
 	t.Run("unique values that move on in a ring", func(t *testing.T) { ring(t, pg) })
 	t.Run("append of a row that lacks a column", func(t *testing.T) { appended(t, pg) })
 	t.Run("replay", func(t *testing.T) { replayed(t, pg) })
+	t.Run("a register that is swept", func(t *testing.T) { swept(t, pg) })
 }
 
 func reasons(t *testing.T, pg *harness.Postgres) {

@@ -36,6 +36,7 @@ func TestCases(t *testing.T) {
 			"the ledger as people read it":       ledgerRead,
 			"letters":                            replayed,
 			"a letter asked for at once":         replayedAtOnce,
+			"a register that is swept":           swept,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

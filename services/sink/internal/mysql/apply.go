@@ -27,6 +27,8 @@ type apply struct {
 	epoch int64
 	// dead are the rows that are left out; nil without dlq, and then a row that cannot be taken ends the commit.
 	dead *dead
+	// swept says that lines of the register were removed.
+	swept bool
 	// inUse counts the staging tables by shape that hold rows which are needed later.
 	inUse  map[string]int
 	buf    []byte
@@ -72,6 +74,9 @@ func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error
 	result := sink.Result{Applied: true, Rows: a.rows}
 	if a.dead != nil {
 		if err := a.register(ctx); err != nil {
+			return sink.Result{}, err
+		}
+		if err := a.sweep(ctx); err != nil {
 			return sink.Result{}, err
 		}
 		result.Rows, result.Dead = a.rows-a.dead.Found, a.dead.Found+a.dead.Left

@@ -33,6 +33,8 @@ type Committer struct {
 	targets map[version]*target
 	// open are the keys with letters that no later change has overtaken; nil while it has to be read.
 	open stage.OpenKeys
+	// sweep is how far the register was looked through for lines that nobody needs.
+	sweep stage.Sweep
 }
 
 // connect opens a session that has the lock of this committer's name. An attempt that the ledger refuses ends nobody.
@@ -266,6 +268,9 @@ func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Resu
 	}
 	if a.dead != nil {
 		a.dead.Registered(a.work.Truncates)
+	}
+	if a.swept {
+		c.open = nil // it may have keys of lines that are gone
 	}
 	if a.nulled > 0 {
 		c.cfg.Logger.WarnContext(ctx, "values without a form at the target were written as null",

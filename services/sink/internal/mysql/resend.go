@@ -49,6 +49,8 @@ func (c *Committer) resend(ctx context.Context, s *session, l sink.Letter, force
 		}
 		found, err := s.query(ctx, "SELECT superseded, replayed FROM "+c.ledger.name(lettersTable)+line)
 		switch {
+		case err == nil && len(found) == 0 && held.Ref.Epoch >= l.Epoch:
+			return false, refuse(stage.Forgotten)
 		case hasNumber(err, noSuchTable) || err == nil && len(found) == 0:
 			return false, refuse("its epoch is not committed at the target yet")
 		case err != nil:

@@ -28,6 +28,8 @@ type apply struct {
 	targets map[rows.TableID]*target
 	// dead are the rows that are left out; nil without dlq, and then a row that cannot be taken ends the commit.
 	dead *dead
+	// swept says that lines of the register were removed.
+	swept bool
 	// strict checks constraints that could wait for the end with each statement, so that the row is known.
 	strict bool
 	// staged counts the staging tables in use by shape, made lists those that this transaction created.
@@ -145,6 +147,9 @@ func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error
 			return sink.Result{}, err
 		}
 		if err := a.register(ctx); err != nil {
+			return sink.Result{}, err
+		}
+		if err := a.sweep(ctx); err != nil {
 			return sink.Result{}, err
 		}
 		result.Rows, result.Dead = a.rows-a.dead.Found, a.dead.Found+a.dead.Left

@@ -34,6 +34,8 @@ type Committer struct {
 	targets map[rows.TableID]*target
 	// open are the keys with letters that no later change has overtaken; nil while it has to be read.
 	open stage.OpenKeys
+	// sweep is how far the register was looked through for lines that nobody needs.
+	sweep stage.Sweep
 }
 
 // oldestVersion is PostgreSQL 14: before it a session could not wait for the end of another that it terminates.
@@ -249,6 +251,9 @@ func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Resu
 	}
 	if a.dead != nil {
 		a.dead.Registered(a.work.Truncates)
+	}
+	if a.swept {
+		c.open = nil // it may have keys of lines that are gone
 	}
 	for _, t := range a.targets {
 		c.targets[t.schema.Table()] = t

@@ -5,7 +5,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/services/sink/internal/stage"
 )
 
@@ -43,6 +45,51 @@ func (l ledger) readOpen(ctx context.Context, q querier) (stage.OpenKeys, error)
 		return nil
 	})
 	return all, err
+}
+
+// sweepable reads the next lines of the register whose epochs the ledger's log no longer has.
+func (l ledger) sweepable(ctx context.Context, q querier, after sink.LetterID) ([]sink.LetterID, error) {
+	found, err := q.Query(ctx, `SELECT source, epoch, idx FROM `+l.name(lettersTable)+`
+		WHERE job = $1 AND sink = $2 AND (epoch, source, idx) > ($3, $4, $5) AND epoch <
+			(SELECT epoch FROM `+l.name(logTable)+` WHERE job = $1 AND sink = $2 ORDER BY epoch DESC LIMIT 1 OFFSET $6)
+		ORDER BY epoch, source, idx LIMIT $7`,
+		l.job, l.sink, int64(after.Epoch), string(after.Table), after.Index, logKept-1, stage.SweepLines)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, func(r pgx.CollectableRow) (id sink.LetterID, err error) {
+		var at int64
+		err = r.Scan(&id.Table, &at, &id.Index)
+		id.Epoch = epoch.ID(at)
+		return id, err
+	})
+}
+
+// sweep removes the lines of letters that are gone, a few of them, in this transaction.
+func (a *apply) sweep(ctx context.Context) error {
+	if a.epoch%logSlack != 0 {
+		return nil
+	}
+	l := a.c.ledger
+	lines, err := l.sweepable(ctx, a.s, a.c.sweep.After())
+	if err != nil {
+		return err
+	}
+	gone, err := a.c.sweep.Gone(ctx, a.c.cfg.Letters, lines)
+	if err != nil {
+		return lettersError{err}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	tables, epochs, indexes := make([]string, len(gone)), make([]int64, len(gone)), make([]int64, len(gone))
+	for i, id := range gone {
+		tables[i], epochs[i], indexes[i] = string(id.Table), int64(id.Epoch), int64(id.Index)
+	}
+	_, err = a.s.Exec(ctx, `DELETE FROM `+l.name(lettersTable)+` AS l USING unnest($3::text[], $4::bigint[], $5::bigint[]) AS g (source, epoch, idx)
+		WHERE l.job = $1 AND l.sink = $2 AND l.source = g.source AND l.epoch = g.epoch AND l.idx = g.idx`, l.job, l.sink, tables, epochs, indexes)
+	a.swept = true
+	return err
 }
 
 // register writes the lines of this commit and marks older ones that it overtakes.

@@ -64,6 +64,8 @@ func (c *Committer) resend(ctx context.Context, s *session, l sink.Letter, force
 		WHERE job = $1 AND sink = $2 AND source = $3 AND epoch = $4 AND idx = $5`,
 		c.ledger.job, c.ledger.sink, string(l.Table), int64(l.Epoch), l.Index).Scan(&superseded, &replayed)
 	switch {
+	case errors.Is(err, pgx.ErrNoRows) && held.Ref.Epoch >= l.Epoch:
+		return refuse(stage.Forgotten)
 	case errors.Is(err, pgx.ErrNoRows):
 		return refuse("its epoch is not committed at the target yet")
 	case err != nil:
