@@ -26,7 +26,7 @@ sinks:
   copy: {from: [db], type: postgres, url: "${TARGET_URL}", schema: copy, mode: upsert}
 `
 
-// A value of 60 MB, or of nearly as much as is carried, where a message of the bus carries 1 MB: it passes by the copy and by
+// O48: a value of 60 MB, or of nearly as much as is carried, where a message of the bus carries 1 MB: it passes by the copy and by
 // the log, whole.
 func TestValueOfManyMegabytes(t *testing.T) {
 	size := 60

@@ -103,6 +103,8 @@ func (w *world) exec(t *testing.T, pg *harness.Postgres, sql string) {
 	}
 }
 
+// O44: every type with its extremes, among them NaN, the infinities, -0, years BC and the last ones there are, is the same by the
+// copy and by the log, at the sink and in what a SELECT says; no row of them stops the job.
 func TestMatrix(t *testing.T) {
 	for _, p := range paths {
 		t.Run(p.name, func(t *testing.T) {
