@@ -13,10 +13,13 @@ import (
 	"weir.dev/weir/services/sink/internal/stage"
 )
 
-// preload is how many rows are copied into staging tables before the ledger row is locked. Up to it the lock is held only
-// for the statements that move the rows on; beyond it memory and temporary space decide, and a zombie's lock is ended
-// anyway.
-const preload = 400_000
+// preload and preloadBytes are how many rows are read back, and copied into staging tables where they go through those, before
+// the ledger row is locked. Up to them the lock is held only for the statements that move the rows on; beyond them memory and
+// temporary space decide, and a zombie's lock is ended anyway.
+const (
+	preload      = 400_000
+	preloadBytes = 32 << 20
+)
 
 // apply is one commit's transaction. Everything it learns is the committer's only once it has committed.
 type apply struct {
@@ -95,7 +98,7 @@ func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error
 		}
 	}()
 	var early []loaded
-	for n := 0; n < preload; {
+	for n, size := 0, int64(0); n < preload && size < preloadBytes; {
 		o, ok := <-pieces
 		if !ok {
 			break
@@ -107,6 +110,9 @@ func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error
 		early = append(early, l)
 		for _, p := range l.parts {
 			n += p.n
+			for _, b := range p.batches {
+				size += stage.SizeOf(b)
+			}
 		}
 	}
 	// From here on the row is ours: no other attempt commits, and none takes the ledger over unseen.
@@ -124,7 +130,9 @@ func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error
 	if err := a.truncate(ctx); err != nil {
 		return sink.Result{}, err
 	}
-	for _, l := range early {
+	for i := range early {
+		l := early[i]
+		early[i] = loaded{} // its rows are garbage once they are applied
 		if err := a.apply(ctx, l); err != nil {
 			return sink.Result{}, err
 		}
