@@ -94,7 +94,7 @@ func killInside(t *testing.T, m *mesh.Mesh, victim *mesh.Member, table string, r
 func TestHugeTransaction(t *testing.T) {
 	rows, cut := 100_000, 10_000
 	if large() {
-		rows, cut = 2_000_000, 1_000_000 // the default
+		rows, cut = harness.Number(t, "ITEST_BIG_ROWS", 2_000_000), 1_000_000 // the default
 	}
 	for name, sinks := range map[string]string{"blackhole": toBlackhole, "postgres": toCopy} {
 		t.Run(name, func(t *testing.T) {
