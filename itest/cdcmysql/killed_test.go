@@ -124,7 +124,7 @@ func TestServerIsKilled(t *testing.T) {
 			if n, err := look("SELECT count(*) FROM copy.a"); err != nil || n >= killedRows {
 				t.Errorf("%d rows were copied, %v: the kill came too late to prove anything", n, err)
 			}
-			away(t, m, 3*time.Second)
+			away(t, m, 2*time.Second)
 			if err := server.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -181,14 +181,22 @@ func TestServerIsKilled(t *testing.T) {
 	}
 }
 
-// away lets the source be away for a while, in which the job says why it waits and does not end.
+// away waits until the job says why it waits, which may be late where all that is under way had been read, and then a while longer,
+// in which it does not end.
 func away(t *testing.T, m *mesh.Mesh, d time.Duration) {
 	t.Helper()
+	named := func(context.Context) error {
+		if st := m.Status(t, "shop"); st.Phase != "STARTING" || st.Reason.Code != string(fault.MYCannotConnect) {
+			return fmt.Errorf("the job is %s: %+v", st.Phase, st.Reason)
+		}
+		return nil
+	}
+	harness.Await(t, patience, "a status that names the source", named)
 	if err := harness.Pause(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	if st := m.Status(t, "shop"); st.Phase == "FAILED" || st.Reason.Code != string(fault.MYDisconnected) {
-		t.Errorf("without its source the job is %s: %+v", st.Phase, st.Reason)
+	if err := named(t.Context()); err != nil {
+		t.Errorf("without its source %v", err)
 	}
 }
 

@@ -17,6 +17,8 @@ type Entry struct {
 	Exit   int    // exit code of a command that ends with it
 	Title  string // what is wrong, lower case, no full stop
 	Remedy string // what to do; <name> is filled by New
+	// Away says that the other end cannot be reached and nothing else is known to be wrong: it may be back at any moment.
+	Away bool
 }
 
 // Area returns the middle part of the code: PG of WEIR-PG-001.

@@ -22,12 +22,13 @@ const (
 	MYKeylessBusy     Code = "WEIR-MY-018" // a table without a key is too large or too busy to be copied at once
 	MYServerIDTaken   Code = "WEIR-MY-020" // the server id of a source is taken
 	MYTableRemoved    Code = "WEIR-MY-019" // a captured table was dropped or renamed
+	MYRefused         Code = "WEIR-MY-021" // the server refused what it was asked
 )
 
 func myCodes() []Entry {
 	return []Entry{
 		{
-			Code: MYCannotConnect, Name: "MY_CANNOT_CONNECT", Class: Transient, Exit: ExitEnvironment,
+			Code: MYCannotConnect, Name: "MY_CANNOT_CONNECT", Class: Transient, Exit: ExitEnvironment, Away: true,
 			Title:  "cannot connect to MySQL",
 			Remedy: "Check host and port in <where>.url, that the server runs and listens on that address.",
 		},
@@ -82,7 +83,7 @@ func myCodes() []Entry {
 			Remedy: "Leave the table out of the source and report this with the versions of the server and of Weir.",
 		},
 		{
-			Code: MYDisconnected, Name: "MY_DISCONNECTED", Class: Transient, Exit: ExitEnvironment,
+			Code: MYDisconnected, Name: "MY_DISCONNECTED", Class: Transient, Exit: ExitEnvironment, Away: true,
 			Title:  "the connection to the server broke",
 			Remedy: "Reading goes on by itself from the last durable position.",
 		},
@@ -125,6 +126,11 @@ func myCodes() []Entry {
 			Code: MYTableRemoved, Name: "MY_TABLE_REMOVED", Class: Permanent, Exit: ExitEnvironment,
 			Title:  "a captured table was dropped or renamed",
 			Remedy: "When the table was dropped, or has another name now: `weir job apply` with the job's file takes the tables as they are. When another table has its name now, copy it anew: `weir job resnapshot <job> <table>`",
+		},
+		{
+			Code: MYRefused, Name: "MY_REFUSED", Class: Transient, Exit: ExitEnvironment,
+			Title:  "the server refused what it was asked",
+			Remedy: "Weir asks again. When it repeats, mend what the server's answer names: a full disk, a limit of the server or of the user, a broken table.",
 		},
 	}
 }

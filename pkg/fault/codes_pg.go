@@ -39,7 +39,7 @@ const (
 func pgCodes() []Entry {
 	return []Entry{
 		{
-			Code: PGCannotConnect, Name: "PG_CANNOT_CONNECT", Class: Transient, Exit: ExitEnvironment,
+			Code: PGCannotConnect, Name: "PG_CANNOT_CONNECT", Class: Transient, Exit: ExitEnvironment, Away: true,
 			Title:  "cannot connect to PostgreSQL",
 			Remedy: "Check host and port in <where>.url, that the server runs, listens on that address and that pg_hba.conf lets this node in.",
 		},
@@ -154,7 +154,7 @@ func pgCodes() []Entry {
 			Remedy: "Report it with the server's version. Nothing was lost; the attempt restarts from the last durable epoch.",
 		},
 		{
-			Code: PGDisconnected, Name: "PG_DISCONNECTED", Class: Transient, Exit: ExitEnvironment,
+			Code: PGDisconnected, Name: "PG_DISCONNECTED", Class: Transient, Exit: ExitEnvironment, Away: true,
 			Title:  "the replication connection broke",
 			Remedy: "Nothing to do: Weir reconnects and reads on from the last durable epoch. When it repeats, look at wal_sender_timeout and the server's log.",
 		},

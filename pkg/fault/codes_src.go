@@ -22,7 +22,7 @@ func srcCodes() []Entry {
 			Remedy: "Use a source that keeps its changes.",
 		},
 		{
-			Code: SrcUnreachable, Name: "SRC_UNREACHABLE", Class: Transient, Exit: ExitEnvironment,
+			Code: SrcUnreachable, Name: "SRC_UNREACHABLE", Class: Transient, Exit: ExitEnvironment, Away: true,
 			Title:  "cannot reach the source",
 			Remedy: "Bring the source back or correct its address at <where>. Reading goes on by itself; nothing is lost while the source keeps its log.",
 		},

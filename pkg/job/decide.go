@@ -172,6 +172,9 @@ func (s *State) attempt(m Moment, h Head, r Reason, pause time.Duration) []Effec
 func (s *State) recover(m Moment, h Head, c cause) []Effect {
 	if c.Reason.Since.IsZero() {
 		c.Reason.Since = m.At
+		if c.Kind == RestartAway && c.Reason.Code == h.Reason.Code {
+			c.Reason.Since = h.Reason.Since
+		}
 	}
 	if c.Final {
 		return s.fail(m, h, c.Reason)
@@ -206,7 +209,7 @@ func budgetOf(k RestartKind, limit int) (budget int, limited bool) {
 		return limit, true
 	case RestartLoss:
 		return limit * lossBudget, true
-	case RestartFree:
+	case RestartFree, RestartAway:
 	}
 	return 0, false
 }
@@ -214,7 +217,8 @@ func budgetOf(k RestartKind, limit int) (budget int, limited bool) {
 func maxRestarts(limit int) int { return limit*lossBudget + 16 }
 
 // pause is how long the attempt waits: it doubles with each restart that came without a durable epoch in between, and is
-// spread by the roll. A lost node or stream is replaced at once the first time; a failure of its own waits.
+// spread by the roll. A lost node or stream is replaced at once the first time; a failure of its own waits. Nobody tells when a source
+// is back, so whoever waits for one finds out late by no more than a small part of the time that it was away.
 func (s *State) pause(restarts []Restart, roll float64) time.Duration {
 	last := restarts[len(restarts)-1]
 	n := 0
@@ -228,7 +232,23 @@ func (s *State) pause(restarts []Restart, roll float64) time.Duration {
 		return 0
 	}
 	d := min(s.settings().Backoff<<min(n-1, 16), maxBackoff)
+	if last.Kind == RestartAway {
+		d = min(d, max(awayBackoff, away(restarts)/awayShare))
+	}
 	return time.Duration(float64(d) * (0.5 + roll/2))
+}
+
+// away is for how long the source could not be reached when the last of the restarts came.
+func away(restarts []Restart) time.Duration {
+	last := restarts[len(restarts)-1]
+	since := last.At
+	for _, r := range slices.Backward(restarts) {
+		if r.Kind != RestartAway || r.Durable != last.Durable {
+			break
+		}
+		since = r.At
+	}
+	return last.At.Sub(since)
 }
 
 // lost names the first subtask whose process is gone, or came back as another incarnation.
@@ -283,7 +303,9 @@ func (s *State) start(m Moment) []Effect {
 	ref := *a.Stored
 	ref.Restore = h.Durable
 	next.Plan = &ref
-	next.Reason = Reason{Code: "PLACED", Request: h.Reason.Request}
+	if entry, _ := fault.Lookup(fault.Code(h.Reason.Code)); !entry.Away { // until a source is reached that was away, it is
+		next.Reason = Reason{Code: "PLACED", Request: h.Reason.Request}
+	}
 	return s.write(m, next)
 }
 

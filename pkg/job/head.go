@@ -152,6 +152,8 @@ const (
 	RestartStall RestartKind = "STALL"
 	// RestartFree: the target is down, or a node hands its subtasks over. Never exhausts a budget.
 	RestartFree RestartKind = "FREE"
+	// RestartAway: a source cannot be reached. Exhausts no budget either, and its pauses are short: see [State.pause].
+	RestartAway RestartKind = "AWAY"
 )
 
 // Restart is one recovery.

@@ -93,6 +93,9 @@ func causeOf(f FailedFact) cause {
 		c.Final = true
 	case fault.Transient:
 		c.Kind = RestartLoss
+		if entry, _ := fault.Lookup(e.Code); entry.Away {
+			c.Kind = RestartAway
+		}
 	case fault.Bug, fault.Fenced:
 	}
 	switch e.Code {

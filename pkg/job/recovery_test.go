@@ -63,6 +63,10 @@ func TestFailuresByClass(t *testing.T) {
 	}{
 		{fault.AppInternal, "bug", Starting, RestartFailure},
 		{fault.BusUnreachable, "transient", Starting, RestartLoss},
+		{fault.MYDisconnected, "transient", Starting, RestartAway},
+		{fault.PGCannotConnect, "transient", Starting, RestartAway},
+		{fault.SrcUnreachable, "permanent", Failed, ""},
+		{fault.MYRefused, "transient", Starting, RestartLoss},
 		{fault.JobDataLost, "bug", Starting, RestartLoss},
 		{fault.JobFenced, "fenced", Starting, RestartFailure},
 		{fault.JobSinkDown, "transient", Starting, RestartFree},
@@ -118,10 +122,65 @@ func TestPauseGrowsWithoutProgress(t *testing.T) {
 		{"first failure, low roll", r(RestartFailure, 4), 0, time.Second / 2},
 		{"bounded", r(RestartFailure, 4, 4, 4, 4, 4, 4, 4, 4), 1, maxBackoff},
 		{"bounded far away", r(RestartFree, make([]epoch.ID, 90)...), 1, maxBackoff},
+		{"first away", r(RestartAway, 4), 1, 0},
+		{"second away", r(RestartAway, 4, 4), 1, time.Second},
+		{"away", r(RestartAway, 4, 4, 4, 4, 4, 4, 4), 1, awayBackoff},
+		{"away, low roll", r(RestartAway, 4, 4, 4, 4, 4, 4, 4), 0, awayBackoff / 2},
 	} {
 		if got := s.pause(tt.past, tt.roll); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
+	}
+}
+
+// A source that is back is found again after no more than a small part of the time that it was away.
+func TestPauseGrowsWithTheTimeAway(t *testing.T) {
+	t.Parallel()
+	spec := smallSpec()
+	s := State{Spec: &spec}
+	began := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
+	// It was away before: what lies behind a durable epoch counts for nothing.
+	all := []Restart{{At: began.Add(-time.Hour), Kind: RestartAway, Durable: 3}}
+	attempts := 0
+	for at := began; at.Before(began.Add(time.Hour)); attempts++ {
+		all = append(all, Restart{At: at, Kind: RestartAway, Durable: 4})
+		pause := s.pause(all, 1)
+		if gone := at.Sub(began); pause > max(awayBackoff, gone/awayShare) || pause > maxBackoff || gone > 0 && pause < time.Second {
+			t.Fatalf("away for %s the pause is %s", gone, pause)
+		}
+		at = at.Add(pause + 500*time.Millisecond) // an attempt takes its time
+	}
+	if attempts > 160 {
+		t.Errorf("%d attempts in an hour", attempts)
+	}
+	all = append(all, Restart{At: began.Add(2 * time.Hour), Kind: RestartLoss, Durable: 4})
+	if pause := s.pause(all, 1); pause != maxBackoff {
+		t.Errorf("a loss after it: %s, want %s", pause, maxBackoff)
+	}
+}
+
+// For as long as a source is away the head says so and since when, also while an attempt is placed that will find out.
+func TestSourceAwayIsTheReason(t *testing.T) {
+	t.Parallel()
+	w := running(t)
+	since := w.now
+	for range 3 {
+		w.feed(permanent(t, idEnum, w, fault.MYCannotConnect, "transient"))
+		for w.leader.Head.Plan == nil || w.leader.Writing != nil {
+			if len(w.under) == 0 {
+				w.later(awayBackoff)
+				continue
+			}
+			w.perform(0)
+		}
+		h := w.leader.Head
+		if h.Phase != Starting || h.Reason.Code != string(fault.MYCannotConnect) || h.Reason.Since != since || h.Reason.Remedy == "" {
+			t.Fatalf("with a plan: %s, since %s, want %s", describeHead(h), h.Reason.Since, since)
+		}
+	}
+	w.settle()
+	if h := w.leader.Head; h.Phase != Running || h.Reason.Code != "RUNNING" {
+		t.Errorf("when it is back: %s", describeHead(h))
 	}
 }
 
@@ -139,6 +198,7 @@ func TestRestartBudgetsAreApart(t *testing.T) {
 		{RestartLoss, 3, Starting},
 		{RestartLoss, 30, Failed},
 		{RestartFree, 500, Starting},
+		{RestartAway, 500, Starting},
 	} {
 		w := running(t)
 		h := *w.leader.Head

@@ -17,6 +17,10 @@ const (
 	gatherCommits = 50 * time.Millisecond
 	// maxBackoff bounds the pause before an attempt.
 	maxBackoff = 30 * time.Second
+	// awayBackoff bounds the pause before an attempt at a source that was there a moment ago; the longer it is away the longer the
+	// pause may be, up to maxBackoff: one part in awayShare of that time.
+	awayBackoff = 2 * time.Second
+	awayShare   = 10
 	// retryEffect is the pause before an effect that failed for a passing reason is issued again.
 	retryEffect = 250 * time.Millisecond
 	// capacityGrace is how long an attempt waits for room before the head says NO_CAPACITY.

@@ -10,7 +10,7 @@ import (
 // RecoveryLine is one recovery of a job.
 type RecoveryLine struct {
 	At time.Time `json:"at"`
-	// Kind is what it was for: LOSS, STALL, or FREE, which counts for no limit.
+	// Kind is what it was for: LOSS, STALL, or FREE and AWAY, which count for no limit.
 	Kind job.RestartKind `json:"kind"`
 	// From is the newest durable epoch at that time, from which the job went on; 0 when there was none.
 	From uint64 `json:"from"`

@@ -34,8 +34,12 @@ func (t *Target) Fault(err error) error {
 // serverFault classifies what the server said. Its text names objects and never a password.
 func (t *Target) serverFault(e *mysql.MyError) error {
 	why := fmt.Sprintf("%s (%d)", e.Message, e.Code)
-	code := fault.MYDisconnected // of which the next attempt knows more
+	code := fault.MYRefused
 	switch e.Code {
+	case mysql.ER_SERVER_SHUTDOWN, mysql.ER_NORMAL_SHUTDOWN, 3032, // offline mode
+		mysql.ER_CON_COUNT_ERROR, mysql.ER_TOO_MANY_USER_CONNECTIONS, // there is room when others leave
+		mysql.ER_NEW_ABORTING_CONNECTION, 1927, 3169, 4031: // the server, or somebody at it, has ended the connection
+		code = fault.MYDisconnected
 	case mysql.ER_ACCESS_DENIED_ERROR, mysql.ER_DBACCESS_DENIED_ERROR, 3118, 1862: // account locked, password expired
 		code = fault.MYAccess
 	case mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, mysql.ER_TABLEACCESS_DENIED_ERROR, mysql.ER_COLUMNACCESS_DENIED_ERROR, 1370:
@@ -56,4 +60,23 @@ func (t *Target) serverFault(e *mysql.MyError) error {
 		}
 	}
 	return fault.Wrap(e, code, t.where, why, "where", t.where, "user", t.user, "job", t.job)
+}
+
+// connectFault gives an error of a connection that is being opened its code.
+func (t *Target) connectFault(err error) error {
+	if err = t.Fault(err); fault.CodeOf(err) != fault.MYDisconnected {
+		return err
+	}
+	return fault.Wrap(err, fault.MYCannotConnect, t.where, t.address+": "+reason(err), "where", t.where)
+}
+
+// reason is what the innermost error says that names what happened: the system's text, or the server's.
+func reason(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
+		return op.Err.Error()
+	}
+	if my, ok := errors.AsType[*mysql.MyError](err); ok {
+		return fmt.Sprintf("%s (%d)", my.Message, my.Code)
+	}
+	return "the connection ended before the server had answered"
 }

@@ -93,11 +93,11 @@ func (t *Target) connect(ctx context.Context) (*client.Conn, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, t.Fault(err)
+		return nil, t.connectFault(err)
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		_ = conn.Close()
-		return nil, t.Fault(err)
+		return nil, t.connectFault(err)
 	}
 	return conn, nil
 }
