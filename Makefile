@@ -76,7 +76,7 @@ bench: setup ## measure from end to end, about 10 minutes; writes docs/bench/ (A
 bench-snapshot: setup ## measure the copy of 10,000,000 rows, about 15 minutes; writes docs/bench/snapshot.md
 	go test -count 1 -run '^$$' -bench Snapshot -benchtime 1x -timeout 90m weir.dev/weir/itest/bench -args $(ARGS)
 
-bench-mysql: setup ## measure MySQL's log and copy, about 15 minutes; writes docs/bench/mysql.md (ARGS="-mysql-rows 300000 -mysql-runs 1": 3)
+bench-mysql: setup ## measure MySQL's log and copy, about 25 minutes; writes docs/bench/mysql.md (ARGS="-mysql-rows 300000 -mysql-copy-rows 500000 -mysql-runs 1": 3)
 	go test -count 1 -run '^$$' -bench MySQL -benchtime 1x -timeout 90m weir.dev/weir/itest/bench -args $(ARGS)
 
 bench-iceberg: servers ## measure the way into Iceberg tables, about 15 minutes; writes docs/bench/iceberg.md (ARGS="-iceberg-parts log,copy")

@@ -17,7 +17,8 @@ var (
 	snapshotRows = flag.Int("snapshot-rows", 10_000_000, "rows of the table that is copied; fewer are for trying the benchmark out")
 	full         = flag.Bool("full", false, "measure longer: five runs of each kind, a minute of latency")
 	mysqlRuns    = flag.Int("mysql-runs", 3, "runs of each kind with MySQL")
-	mysqlRows    = flag.Int("mysql-rows", 1_000_000, "rows of MySQL's log and copy; the page says how many there were")
+	mysqlRows    = flag.Int("mysql-rows", 1_000_000, "rows of MySQL's log; the page says how many there were")
+	mysqlCopy    = flag.Int("mysql-copy-rows", 5_000_000, "rows of the table of MySQL that is copied; the page says how many there were")
 	reportsRuns  = flag.Int("reports-runs", 7, "runs with reports, and as many without")
 	reportsRows  = flag.Int("reports-rows", 500_000, "rows that each of them reads; the page says how many there were")
 	rows         = flag.Int("rows", 1_000_000, "rows of the log; fewer are for trying the benchmark out")
@@ -41,7 +42,7 @@ func TestSnapshotMeasures(t *testing.T) {
 
 // TestMySQLMeasures is the same for MySQL.
 func TestMySQLMeasures(t *testing.T) {
-	r := bench.MySQL(t, bench.MySQLConfig{Rows: 2500, Runs: 1, Readers: []int{2}})
+	r := bench.MySQL(t, bench.MySQLConfig{Rows: 2500, CopyRows: 3500, Runs: 1, Readers: []int{2}})
 	if text := r.Markdown(); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") || strings.Count(text, "rows/s") != 8 {
 		t.Error(text)
 	}
@@ -65,7 +66,8 @@ func BenchmarkReports(b *testing.B) {
 // BenchmarkMySQL is `make bench-mysql`: it writes docs/bench/mysql.md.
 func BenchmarkMySQL(b *testing.B) {
 	for b.Loop() {
-		write(b, "mysql.md", bench.MySQL(b, bench.MySQLConfig{Rows: *mysqlRows, Runs: *mysqlRuns, Readers: []int{1, 2, 3, 4}}).Markdown())
+		cfg := bench.MySQLConfig{Rows: *mysqlRows, CopyRows: *mysqlCopy, Runs: *mysqlRuns, Readers: []int{1, 2, 3, 4}}
+		write(b, "mysql.md", bench.MySQL(b, cfg).Markdown())
 	}
 }
 

@@ -21,13 +21,20 @@ import (
 
 // MySQLConfig says how much is measured, and by how many readers a table is copied.
 type MySQLConfig struct {
-	// Rows of the log, which are those of the table that is copied, and the number of runs of each kind.
-	Rows, Runs int
+	// Rows are those of the log, CopyRows those of the table that is copied, Runs the runs of each kind. A copy has costs that do not
+	// grow with its table, of two seconds or so: few rows would measure these.
+	Rows, CopyRows, Runs int
 	// Readers are those of the copies, in turn.
 	Readers []int
 }
 
-// mysqlSchema is a table of 10 columns of common types, and a thousand numbers to make rows of.
+// The table whose changes the log has, and the one that is copied.
+const (
+	logged     = "bench.wide"
+	copiedFrom = "bench.many"
+)
+
+// mysqlSchema is a table of 10 columns of common types, another like it, and ten numbers to make rows of.
 var mysqlSchema = []string{
 	"CREATE DATABASE bench", "CREATE DATABASE beside",
 	`CREATE TABLE bench.wide (
@@ -42,12 +49,13 @@ var mysqlSchema = []string{
 		note     text,
 		due      date NOT NULL
 	) DEFAULT CHARSET utf8mb4`,
+	"CREATE TABLE bench.many LIKE bench.wide",
 	"CREATE TABLE beside.digits (d bigint PRIMARY KEY)",
 	"INSERT INTO beside.digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)",
 }
 
-// mysqlFill inserts the thousand rows behind %[1]d, up to %[2]d.
-const mysqlFill = `INSERT INTO bench.wide SELECT i, i MOD 10007, i * 7919, (i MOD 1000000) / 100, i / 7, i MOD 3 = 0,
+// mysqlFill inserts into %[3]s the thousand rows behind %[1]d, up to %[2]d.
+const mysqlFill = `INSERT INTO %[3]s SELECT i, i MOD 10007, i * 7919, (i MOD 1000000) / 100, i / 7, i MOD 3 = 0,
 	timestamp '2026-01-01 00:00:00' + INTERVAL i SECOND, concat('customer number ', i MOD 10007),
 	if(i MOD 4 > 0, concat('a note of about forty letters, number ', i), NULL), date '2026-01-01' + INTERVAL i MOD 365 DAY
 	FROM (SELECT %[1]d + 1 + x.d + 10 * y.d + 100 * z.d AS i FROM beside.digits x, beside.digits y, beside.digits z) every WHERE i <= %[2]d`
@@ -106,10 +114,27 @@ func (s *mysqlStand) fill() (first string) {
 	s.run("FLUSH BINARY LOGS")
 	first = s.status()
 	for at := 0; at < s.cfg.Rows; at += 1000 {
-		s.run(fmt.Sprintf(mysqlFill, at, s.cfg.Rows))
+		s.run(fmt.Sprintf(mysqlFill, at, s.cfg.Rows, logged))
 	}
 	s.run("FLUSH BINARY LOGS")
 	return first
+}
+
+// fillCopied writes the rows that are copied, which nobody reads in the log.
+func (s *mysqlStand) fillCopied() {
+	s.Helper()
+	const together = 100_000 // in a transaction
+	s.run("SET SESSION sql_log_bin = 0")
+	for at := 0; at < s.cfg.CopyRows; at += 1000 {
+		if at%together == 0 {
+			s.run("COMMIT")
+			s.run("BEGIN")
+		}
+		s.run(fmt.Sprintf(mysqlFill, at, s.cfg.CopyRows, copiedFrom))
+	}
+	s.run("COMMIT")
+	s.run("SET SESSION sql_log_bin = 1")
+	s.run("ANALYZE NO_WRITE_TO_BINLOG TABLE " + copiedFrom)
 }
 
 func (s *mysqlStand) run(sql string) {
@@ -204,7 +229,7 @@ func (s *mysqlStand) parse(first string) time.Duration {
 }
 
 func rowsOf(e *replication.BinlogEvent) int {
-	if rows, ok := e.Event.(*replication.RowsEvent); ok && string(rows.Table.Schema) == "bench" {
+	if rows, ok := e.Event.(*replication.RowsEvent); ok && string(rows.Table.Schema)+"."+string(rows.Table.Table) == logged {
 		return len(rows.Rows)
 	}
 	return 0
@@ -236,7 +261,7 @@ func (s *mysqlStand) dump(first string) time.Duration {
 // prepare has a job follow the log from here on, and ends its process when an epoch says so.
 func (s *mysqlStand) prepare(sink string, check func()) *prepared {
 	s.Helper()
-	p := s.submitMySQL("200ms", "snapshot: {mode: never}", sink)
+	p := s.submitMySQL(logged, "200ms", "snapshot: {mode: never}", sink)
 	p.committed(0)
 	if _, err := p.Members[0].Stop(s.Context()); err != nil {
 		s.Fatal(err)
@@ -244,14 +269,14 @@ func (s *mysqlStand) prepare(sink string, check func()) *prepared {
 	return &prepared{product: p, check: check}
 }
 
-// submitMySQL runs the product with a job over the table.
-func (s *mysqlStand) submitMySQL(interval, source, sink string) *product {
+// submitMySQL runs the product with a job over a table.
+func (s *mysqlStand) submitMySQL(table, interval, source, sink string) *product {
 	s.Helper()
 	s.counter++
 	p := &product{s: s.stand, job: fmt.Sprintf("run-%d", s.counter)}
 	p.Mesh = mesh.Up(s, []string{"SOURCE_URL=" + s.server.URL(""), "TARGET_URL=" + s.target.URL("postgres"), "SECOND_URL=" + s.second.URL("")})
 	p.Records = p.Mesh.Records(s)
-	spec := strings.Replace(jobSpec(p.job, "bench.wide", interval, source, sink), "type: postgres\n    url: ${SOURCE_URL}", "type: mysql\n    url: ${SOURCE_URL}", 1)
+	spec := strings.Replace(jobSpec(p.job, table, interval, source, sink), "type: postgres\n    url: ${SOURCE_URL}", "type: mysql\n    url: ${SOURCE_URL}", 1)
 	file := p.File(s, p.job+".yaml", spec)
 	p.began = time.Now()
 	p.Must(s, "job", "submit", file)
@@ -318,7 +343,7 @@ func (s *mysqlStand) toMySQL(run int) (sink string, check func()) {
 // same holds a target's digest against the source's: speed without the rows would be nothing.
 func (s *mysqlStand) same(got string, err error) {
 	s.Helper()
-	if want := s.ask(fmt.Sprintf(mysqlDigest, "bench.wide")); err != nil || got != want {
+	if want := s.ask(fmt.Sprintf(mysqlDigest, logged)); err != nil || got != want {
 		s.Fatalf("the target has %q (%v), the source %q", got, err, want)
 	}
 }
@@ -326,11 +351,12 @@ func (s *mysqlStand) same(got string, err error) {
 // copies copies the table into a blackhole, by one reader and by several.
 func (s *mysqlStand) copies(r *MySQLReport) {
 	s.Helper()
+	s.fillCopied()
 	for range s.cfg.Runs {
 		r.selected = append(r.selected, s.selectAll())
 		for _, readers := range s.cfg.Readers {
-			p := s.submitMySQL("1s", fmt.Sprintf("readers: %d\n    snapshot: {mode: initial, chunk_rows: %d}", readers, chunkRows), blackhole())
-			r.copied[readers] = append(r.copied[readers], p.committed(s.cfg.Rows).Sub(p.began))
+			p := s.submitMySQL(copiedFrom, "1s", fmt.Sprintf("readers: %d\n    snapshot: {mode: initial, chunk_rows: %d}", readers, chunkRows), blackhole())
+			r.copied[readers] = append(r.copied[readers], p.committed(s.cfg.CopyRows).Sub(p.began))
 			p.stop()
 		}
 	}
@@ -346,8 +372,8 @@ func (s *mysqlStand) selectAll() time.Duration {
 	defer func() { _ = conn.Close() }()
 	var result mysql.Result
 	n, began := 0, time.Now()
-	err = conn.ExecuteSelectStreaming("SELECT * FROM wide", &result, func([]mysql.FieldValue) error { n++; return nil }, nil)
-	if err != nil || n != s.cfg.Rows {
+	err = conn.ExecuteSelectStreaming("SELECT * FROM "+copiedFrom, &result, func([]mysql.FieldValue) error { n++; return nil }, nil)
+	if err != nil || n != s.cfg.CopyRows {
 		s.Fatalf("%d rows were selected: %v", n, err)
 	}
 	return time.Since(began)
