@@ -15,12 +15,14 @@ import (
 const (
 	// pause is how long a question waits that the server did not answer.
 	pause = time.Second
+	// patience is for how long it is asked again, before the attempt ends: whoever looks at the job has to see why it stands still.
+	patience = 3 * time.Second
 	// idle is after how long without a question the connections are given back: a copy ends, a job goes on.
 	idle = 5 * time.Second
 )
 
 // Planner answers the assigner's questions with SQL. It is called from one goroutine. An error of class Transient makes the
-// question be asked again, after Reset.
+// question be asked again, after Reset, for a few seconds.
 type Planner interface {
 	// Bounds finds where the next chunks of a table begin; see [cdc.AskBounds].
 	Bounds(ctx context.Context, q cdc.AskBounds) (bounds []cdc.Key, last bool, err error)
@@ -106,12 +108,16 @@ func (d *desk) run(ctx context.Context) {
 			}
 			continue
 		}
+		var failed time.Time // the first time
 		for {
 			a, err := d.answer(ctx, q)
 			if ctx.Err() != nil {
 				return
 			}
-			if err == nil || fault.ClassOf(err) != fault.Transient {
+			if err != nil && failed.IsZero() {
+				failed = time.Now()
+			}
+			if err == nil || fault.ClassOf(err) != fault.Transient || time.Since(failed) >= patience {
 				d.put(a, err)
 				unused = time.After(idle)
 				break
