@@ -86,7 +86,7 @@ func (s *mysqlScene) same(t *testing.T) {
 }
 
 // A transaction of more rows than max_transaction_rows, from MySQL or MariaDB, whose source is killed inside it: what was
-// durable is not read again, although the log can only be entered before a transaction, and every row comes once.
+// durable is not read again, although the log can only be entered before a transaction, and every row comes once (O10).
 func TestMySQLTransactionKilledInTheMiddle(t *testing.T) {
 	for name, start := range map[string]func(testing.TB, harness.MySQLConfig) *harness.MySQL{
 		"mysql": harness.StartMySQL, "mariadb": harness.StartMariaDB,
@@ -109,7 +109,7 @@ func TestMySQLTransactionKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// One transaction of any size, from MySQL, needs no more memory than many small ones.
+// One transaction of any size, from MySQL, needs no more memory than many small ones (O47).
 func TestMySQLHugeTransaction(t *testing.T) {
 	rows, cut := 100_000, 10_000
 	if large() {

@@ -15,8 +15,8 @@
 //	O25  MariaDB's GTIDs are of a domain         TestPrimarySwitch
 //	O26  a log of another name                   TestPrimarySwitch
 //	O27  a server that has purged                TestPrimarySwitch
-//	O28  compressed transactions                 TestForms, TestSourceByPlace
-//	O29  engines without transactions            TestLog
+//	O28  compressed transactions                 TestForms, TestSource and TestSourceByPlace (every other writer)
+//	O29  engines without transactions            TestLog: their tables are left out, doctor says so, and stop nothing
 //	O30  a server that searches for long         TestLongSeek
 //	O31  a table that is gone                    TestLogStops, TestTablesOfARunningJob
 //	O32  parts of documents                      TestLogStops, itest/mytypes
@@ -24,9 +24,9 @@
 //	O36  unsigned integers                       TestTypesAgree, itest/mytypes
 //	O37  character sets                          TestTypesAgree, itest/mytypes
 //	O38  negative times                          TestTypesAgree, itest/mytypes
-//	O39  zero and partial dates                  TestTypesAgree, itest/mytypes
+//	O39  zero and partial dates                  TestTypesAgree, TestZeroDatesInKeys, itest/mytypes
 //	O40  time zones                              TestTypesAgree, itest/mytypes
-//	O41  labels                                  TestTypesAgree, itest/mytypes
+//	O41  labels                                  TestTypesAgree, TestLabelsChange, itest/mytypes
 //	O45  a key changes                           TestLog, TestSource, flows
 //	O46  changes of one key in one epoch         pkg/rows, itest/sinkmysql
 //	O47  transactions larger than memory         big.TestMySQLHugeTransaction

@@ -34,7 +34,8 @@ func kinds(t *testing.T) map[string]*harness.MySQL {
 	}
 }
 
-// Changes, changes of keys, of the schema and of whole tables come in the order of the log, on every kind of server.
+// Changes, changes of keys (O45), of the schema and of whole tables come in the order of the log, on every kind of server. What an
+// engine without transactions logs ends otherwise, and stops nothing (O29).
 func TestLog(t *testing.T) {
 	t.Parallel()
 	for name, server := range kinds(t) {
@@ -66,7 +67,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// What the log does not say, or says in a way that cannot be followed, stops the source with its code.
+// What the log does not say (O32), or says in a way that cannot be followed, stops the source with its code; so does a table that is
+// not there any more (O31).
 func TestLogStops(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -122,7 +124,7 @@ func TestServerIsRefused(t *testing.T) {
 	}
 }
 
-// Compressed transactions, transactions under a tag and rows of more than one event.
+// Compressed transactions (O28), transactions under a tag and rows of more than one event.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	run(t, mysql, "CREATE DATABASE forms", "CREATE TABLE forms.t (id int PRIMARY KEY, v longtext)")

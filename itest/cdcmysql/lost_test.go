@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/pkg/spec"
 )
 
-// A log that is purged behind what is committed is found out while the job runs: it could not be taken up again.
+// A log that is purged behind what is committed is found out while the job runs: it could not be taken up again (O24).
 func TestPurgedWhileRunning(t *testing.T) {
 	t.Parallel()
 	for name, server := range kinds(t) {
@@ -75,7 +75,7 @@ sinks:
 var advised = regexp.MustCompile("`weir (job resnapshot [^`]*)`")
 
 // A log that was purged or reset while nobody read it stops the job by its name, and the command that the stop
-// advises mends it: whatever was written meanwhile, the target equals the source.
+// advises mends it: whatever was written meanwhile, the target equals the source (O24).
 func TestLogIsLost(t *testing.T) {
 	t.Parallel()
 	target := harness.StartPostgres(t, harness.PostgresConfig{})

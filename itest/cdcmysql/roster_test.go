@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/itest/mesh"
@@ -28,7 +29,7 @@ sinks:
 }
 
 // Tables are added to a running job, leave it and come back, while all of them are written to, and one that was dropped, or made
-// again, stops it with the command that mends it.
+// again, stops it with the command that mends it (O31).
 func TestTablesOfARunningJob(t *testing.T) {
 	t.Parallel()
 	target := harness.StartPostgres(t, harness.PostgresConfig{})
@@ -97,7 +98,7 @@ func write(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	for i := 0; ctx.Err() == nil; i++ {
+	for i := 0; harness.Pause(ctx, 5*time.Millisecond) == nil; i++ {
 		for _, table := range []string{"a", "b"} {
 			for _, sql := range []string{
 				fmt.Sprintf("UPDATE %s SET n = n + 1 WHERE id MOD 50 = %d", table, i%50), fmt.Sprintf("DELETE FROM %s WHERE id = %d", table, i*7%1000),

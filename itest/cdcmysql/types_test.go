@@ -16,7 +16,8 @@ type column struct {
 	want    []string
 }
 
-// columns are every type of MySQL 9, with values where types break: ends of ranges, signs, padding, other character sets.
+// columns are every type of MySQL 9, with values where types break: ends of ranges without signs (O36), other character sets (O37),
+// times before midnight (O38), dates that no calendar has (O39), instants (O40), labels (O41), padding.
 var columns = []column{
 	{"tinyint", []string{"-128", "127"}, []string{"-128", "127"}},
 	{"tinyint unsigned", []string{"0", "255"}, []string{"0", "255"}},

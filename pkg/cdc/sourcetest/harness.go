@@ -2,6 +2,7 @@ package sourcetest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -59,7 +60,11 @@ type Database interface {
 	Kill(ctx context.Context) error
 }
 
-// Tx is a transaction. Two of them never change one row at the same time.
+// ErrRolledBack says that the database has ended a transaction by itself, of two that waited for each other: nothing of it was
+// written, and whoever wrote goes on with another.
+var ErrRolledBack = errors.New("rolled back by the database")
+
+// Tx is a transaction. Two of them never change one row at the same time. A change may fail with [ErrRolledBack].
 type Tx interface {
 	Insert(ctx context.Context, table rows.TableID, r Row) error
 	// Update sets the value of row n.

@@ -2,6 +2,7 @@ package sourcetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -179,6 +180,9 @@ func (x *writer) transaction(ctx context.Context) error {
 			s = share{slices.Clone(x.own[t].live), slices.Clone(x.own[t].dead)}
 		}
 		more, err := x.change(ctx, tx, t, &s)
+		if errors.Is(err, ErrRolledBack) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
