@@ -29,7 +29,7 @@ const (
 	full = 64 << 20
 	// leastDeletes is how many files of equality deletes the smallest table may have, up to fewDeletes, one more with every smallShare
 	// of data: what they reach is rewritten at once. From there on every deleteShare lets it have one more, up to manyDeletes.
-	leastDeletes = 4
+	leastDeletes = 2
 	smallShare   = 2 << 20
 	fewDeletes   = 20
 	deleteShare  = 32 << 20
