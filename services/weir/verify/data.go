@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/services/weir/verify/audit"
 	"weir.dev/weir/services/weir/verify/process"
@@ -37,32 +38,39 @@ func data() []class {
 	}
 }
 
-// skippedEpoch freezes the process of a writer until an epoch has been given up, and no longer: the attempt lives on.
+// freezeForSkip is how long a writer is stopped: longer than the class's patience with an epoch, shorter than a lease.
+const freezeForSkip = 2500 * time.Millisecond
+
+// errNoSkip says that no epoch was given up meanwhile.
+var errNoSkip = errors.New("no epoch was skipped")
+
+// skippedEpoch freezes the process of a writer until an epoch has been given up, and no longer: the attempt lives on. Where the
+// process commits too, a commit that is due keeps the next epoch from being triggered; then it is tried again.
 func skippedEpoch(ctx context.Context, t *trial) error {
-	if err := t.aim(ctx); err != nil {
-		return err
-	}
-	n, err := t.holder(ctx, copying)
-	if err != nil {
-		return err
-	}
-	fence := t.journal.now().head.Fence
+	var own fence.Token
 	var lost epoch.ID
-	err = t.strike("SIGSTOP of a writer ("+n.name+") until an epoch has been skipped, then SIGCONT", func() (string, error) {
-		from := t.journal.length()
-		if err := n.Pause(); err != nil {
-			return "", err
+	err := errNoSkip
+	for tries := 0; tries < 8 && errors.Is(err, errNoSkip); tries++ {
+		if err := t.aim(ctx); err != nil {
+			return err
 		}
-		s, _, err := t.journal.await(ctx, "an epoch to be skipped", from, func(h job.Head) bool { return h.Skipped > 0 })
-		if err := errors.Join(err, n.Resume()); err != nil {
-			return "", err
+		n, holds := t.holder(ctx, copying)
+		if holds != nil {
+			return holds
 		}
-		lost = s.head.NextEpoch - 1
-		if s.head.InFlight != nil {
-			lost--
-		}
-		return fmt.Sprintf("epoch %d was skipped, durable was %d", lost, s.head.Durable.Epoch), nil
-	})
+		own = t.journal.now().head.Fence
+		err = t.strike("SIGSTOP of a writer ("+n.name+") until an epoch has been skipped, then SIGCONT", func() (string, error) {
+			h, err := t.frozen(ctx, n)
+			if err != nil {
+				return "", err
+			}
+			lost = h.NextEpoch - 1
+			if h.InFlight != nil {
+				lost--
+			}
+			return fmt.Sprintf("epoch %d was skipped, durable was %d", lost, h.Durable.Epoch), nil
+		})
+	}
 	if err != nil {
 		return err
 	}
@@ -70,8 +78,8 @@ func skippedEpoch(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	if h.Fence != fence {
-		return fmt.Errorf("another attempt began, %s after %s: the epoch was lost and not skipped", h.Fence, fence)
+	if h.Fence != own {
+		return fmt.Errorf("another attempt began, %s after %s: the epoch was lost and not skipped", h.Fence, own)
 	}
 	links, err := t.control.History(ctx, h)
 	if err != nil {
@@ -83,6 +91,18 @@ func skippedEpoch(ctx context.Context, t *trial) error {
 	f := &t.faults[len(t.faults)-1]
 	f.Evidence += fmt.Sprintf("; the chain goes on with %d, and the attempt lived on", f.After)
 	return nil
+}
+
+// frozen stops a process until an epoch is skipped, and returns the head that says so; errNoSkip when none was in time.
+func (t *trial) frozen(ctx context.Context, n *node) (job.Head, error) {
+	from := t.journal.length()
+	if err := n.Pause(); err != nil {
+		return job.Head{}, err
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, freezeForSkip, errNoSkip)
+	defer cancel()
+	s, _, err := t.journal.await(waiting, "an epoch to be skipped", from, func(h job.Head) bool { return h.Skipped > 0 })
+	return s.head, errors.Join(err, n.Resume())
 }
 
 // addedColumn is one that a run has given a table.
