@@ -51,18 +51,27 @@ func coordinatorEachState(ctx context.Context, t *trial) error {
 	if err := t.killLeader(ctx); err != nil {
 		return err
 	}
+	var n *node
 	err = t.whileHeld(ctx, func() error {
-		if _, err := t.uncommitted(ctx); err != nil {
+		h, err := t.uncommitted(ctx)
+		if err != nil {
 			return err
 		}
-		return t.killLeader(ctx)
+		if n, err = t.strikeLeader(ctx); err != nil {
+			return err
+		}
+		// Epochs need not go on before the target does.
+		_, _, err = t.journal.await(ctx, "another leader", t.journal.length(), func(now job.Head) bool { return now.Term > h.Term })
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	_, _, err = t.journal.await(ctx, "a moment without an epoch", t.journal.length(), func(h job.Head) bool {
-		return h.InFlight == nil && h.Durable != nil && h.Committed == h.Durable.Epoch
-	})
+	if err := t.ledOn(ctx, n); err != nil {
+		return err
+	}
+	// A slow target may never have all of them.
+	_, _, err = t.journal.await(ctx, "a moment without an epoch", t.journal.length(), func(h job.Head) bool { return h.InFlight == nil })
 	if err != nil {
 		return err
 	}

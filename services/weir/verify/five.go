@@ -92,13 +92,23 @@ func coordinatorCrash(ctx context.Context, t *trial) error {
 
 // killLeader kills the leading coordinator, waits until another one leads and epochs go on, and starts it again.
 func (t *trial) killLeader(ctx context.Context) error {
-	n, err := t.leader(ctx)
+	n, err := t.strikeLeader(ctx)
 	if err != nil {
 		return err
 	}
-	if err := t.kill(ctx, "the leading coordinator", n); err != nil {
-		return err
+	return t.ledOn(ctx, n)
+}
+
+func (t *trial) strikeLeader(ctx context.Context) (*node, error) {
+	n, err := t.leader(ctx)
+	if err != nil {
+		return nil, err
 	}
+	return n, t.kill(ctx, "the leading coordinator", n)
+}
+
+// ledOn waits until another coordinator than n, which has been killed, leads and epochs go on, and starts n again.
+func (t *trial) ledOn(ctx context.Context, n *node) error {
 	if err := t.recovered(ctx); err != nil {
 		return err
 	}
