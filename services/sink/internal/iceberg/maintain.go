@@ -46,7 +46,7 @@ const (
 	snapshotsMin = 10
 	// snapshotsMax is how many a table has that nobody has told to keep them for longer than snapshotAge. Every commit writes them all
 	// and every reader reads them, so epochs shorter than a second would make both slow.
-	snapshotsMax = 400
+	snapshotsMax = 150
 )
 
 // upkeep remembers what maintenance left, so that it asks for more only when there is more.
