@@ -22,6 +22,7 @@ type sight struct {
 type journal struct {
 	mu      sync.Mutex
 	seen    []sight
+	durable uint64        // the newest epoch that ever was
 	changed chan struct{} // closed with the next sight
 }
 
@@ -46,10 +47,20 @@ func (j *journal) add(s sight) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.seen = append(j.seen, s)
+	if d := s.head.Durable; d != nil {
+		j.durable = max(j.durable, uint64(d.Epoch))
+	}
 	if j.changed != nil {
 		close(j.changed)
 		j.changed = nil
 	}
+}
+
+// newestDurable is the newest epoch that was ever durable, also when the bus has been put back since.
+func (j *journal) newestDurable() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.durable
 }
 
 // now is the newest sight; the zero one before the first.

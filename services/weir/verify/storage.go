@@ -97,17 +97,31 @@ func busOlder(ctx context.Context, t *trial) error {
 	if err := errors.Join(os.CopyFS(older, os.DirFS(t.store)), t.bus.Start(ctx)); err != nil {
 		return err
 	}
-	then := t.journal.now().head
-	err := t.strike("SIGKILL of every process and of the bus, which comes back with an older folder", func() (string, error) {
-		at, err := t.lostTogether(ctx)
-		if err != nil {
-			return "", err
+	had := int64(t.journal.newestDurable()) + 1 // one more may have come with the kill
+	var at int64
+	err := errApart
+	for tries := 0; tries < 8 && errors.Is(err, errApart); tries++ {
+		if err := t.aim(ctx); err != nil {
+			return err
 		}
-		if err := errors.Join(os.RemoveAll(t.store), os.CopyFS(t.store, os.DirFS(older))); err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("the folder was copied at epoch %d, the targets are at epoch %d", then.Committed, at), t.again(ctx)
-	})
+		err = t.strike("SIGKILL of every process and of the bus, which comes back with an older folder", func() (string, error) {
+			t.bus.Kill()
+			if _, err := killed(ctx, t.nodes...); err != nil {
+				return "", err
+			}
+			var apart error
+			if at, apart = t.together(ctx); apart == nil && at <= had {
+				apart = errApart
+			}
+			if apart == nil {
+				if err := errors.Join(os.RemoveAll(t.store), os.CopyFS(t.store, os.DirFS(older))); err != nil {
+					return "", err
+				}
+			}
+			evidence := fmt.Sprintf("the folder has epoch %d at most, the targets are at epoch %d", had, at)
+			return evidence, errors.Join(apart, t.bus.Start(ctx), back(ctx, t.nodes...))
+		})
+	}
 	if err != nil {
 		return err
 	}
@@ -121,48 +135,32 @@ func busOlder(ctx context.Context, t *trial) error {
 	}
 	f := &t.faults[0]
 	f.Evidence += fmt.Sprintf("; the job had gone back to epoch %d and stopped: %s", s.head.Committed, s.head.Reason.Code)
+	if now, err := t.together(ctx); err != nil || now != at {
+		return errors.Join(err, fmt.Errorf("the targets were at epoch %d, and at %d when the job had stopped", at, now))
+	}
 	if err := t.weir(ctx, "job", "adopt", t.id); err != nil {
 		return err
 	}
 	return t.recoveredFrom(ctx, t.journal.length())
 }
 
-// lostTogether kills all processes in a moment in which every sink has the same epoch, and returns it. A ledger that is behind
-// another one cannot be adopted; whoever loses that moment copies anew.
-func (t *trial) lostTogether(ctx context.Context) (int64, error) {
-	for range 8 {
-		if err := t.aim(ctx); err != nil {
-			return 0, err
-		}
-		t.bus.Kill()
-		if _, err := killed(ctx, t.nodes...); err != nil {
-			return 0, err
-		}
-		var first int64
-		same := true
-		for i, sink := range t.dst.sinks() {
-			at, err := t.dst.ledgerAt(ctx, sink)
-			if err != nil {
-				return 0, err
-			}
-			if i == 0 {
-				first = at
-			}
-			same = same && at == first
-		}
-		if same {
-			return first, nil
-		}
-		if err := t.again(ctx); err != nil {
-			return 0, err
-		}
-	}
-	return 0, errors.New("the sinks were never at the same epoch")
-}
+// errApart says that a sink has an epoch that another one has not, or none that the folder has not. Ledgers that differ cannot be
+// adopted; whoever loses that moment copies anew.
+var errApart = errors.New("the sinks are not at one epoch that is newer than the folder")
 
-// again starts the bus and every process of the mesh under their names.
-func (t *trial) again(ctx context.Context) error {
-	return errors.Join(t.bus.Start(ctx), back(ctx, t.nodes...))
+// together is the epoch that every sink has.
+func (t *trial) together(ctx context.Context) (epoch int64, err error) {
+	for i, sink := range t.dst.sinks() {
+		at, err := t.dst.ledgerAt(ctx, sink)
+		if err != nil {
+			return 0, err
+		}
+		if i > 0 && at != epoch {
+			return 0, errApart
+		}
+		epoch = at
+	}
+	return epoch, nil
 }
 
 // size adds up the files of a folder.

@@ -65,7 +65,6 @@ type trial struct {
 	reg     *registry.Registry
 	control *control.Client
 	known   atomic.Pointer[registry.Registry] // the present one, for readers
-	newest  atomic.Uint64                     // the newest epoch that was ever durable
 	journal journal
 	readers []*audit.Reader
 	applied atomic.Int64
@@ -283,13 +282,7 @@ func (t *trial) durable(ctx context.Context) (newest uint64, known bool) {
 	if err != nil || v.Head == nil || v.Head.Durable == nil {
 		return 0, false
 	}
-	for {
-		was, is := t.newest.Load(), uint64(v.Head.Durable.Epoch)
-		if is <= was {
-			return was, true
-		}
-		t.newest.CompareAndSwap(was, is)
-	}
+	return max(t.journal.newestDurable(), uint64(v.Head.Durable.Epoch)), true
 }
 
 // holder is the node that runs a vertex's first subtask now.
