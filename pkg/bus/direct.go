@@ -78,9 +78,9 @@ func (l *link) directMulti(ctx context.Context, stream string, subjects []string
 	}
 	inbox := s.nc.NewInbox()
 	replies := make(chan *nats.Msg, multiLastLimit+16)
-	sub, err := s.nc.ChanSubscribe(inbox, replies)
+	sub, err := s.subscribe(inbox, replies)
 	if err != nil {
-		return nil, foreign(err)
+		return nil, err
 	}
 	defer func() { _ = sub.Unsubscribe() }()
 	if err := s.publish(&nats.Msg{Subject: "$JS.API.DIRECT.GET." + stream, Reply: inbox, Data: body}); err != nil {
@@ -90,9 +90,6 @@ func (l *link) directMulti(ctx context.Context, stream string, subjects []string
 	for {
 		select {
 		case m := <-replies:
-			if m == nil {
-				return nil, ErrClosed
-			}
 			switch status := m.Header.Get("Status"); status {
 			case "":
 				found = append(found, m)

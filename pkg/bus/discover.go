@@ -38,13 +38,13 @@ func (c *Conn) Discover(ctx context.Context) ([]Discovered, error) {
 	}
 	answers := make(chan *nats.Msg, 1024)
 	inbox := s.nc.NewInbox()
-	sub, err := s.nc.ChanSubscribe(inbox, answers)
+	sub, err := s.subscribe(inbox, answers)
 	if err != nil {
-		return nil, fmt.Errorf("discover services: %w", foreign(err))
+		return nil, fmt.Errorf("discover services: %w", err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // the connection outlives it
 	if err := s.nc.PublishRequest(subject, inbox, nil); err != nil {
-		return nil, fmt.Errorf("discover services: %w", foreign(err))
+		return nil, fmt.Errorf("discover services: %w", unsent(err))
 	}
 	late := time.NewTimer(discoverTime)
 	defer late.Stop()

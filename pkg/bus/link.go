@@ -172,7 +172,18 @@ func (l *link) publish(subject, reply string, data []byte) error {
 }
 
 func (s *session) publish(m *nats.Msg) error {
-	err := s.nc.PublishMsg(m)
+	return unsent(s.nc.PublishMsg(m))
+}
+
+// subscribe reads a subject into ch, which stays open when the session ends.
+func (s *session) subscribe(subject string, ch chan *nats.Msg) (*nats.Subscription, error) {
+	sub, err := s.nc.ChanSubscribe(subject, ch)
+	return sub, unsent(err)
+}
+
+// unsent is [foreign] for calls that wait for no answer. On a session that is closed already they have done nothing. A
+// session closes a moment before the link knows: whoever asks the link in between is given one that is dead.
+func unsent(err error) error {
 	if errors.Is(err, nats.ErrConnectionClosed) {
 		return fmt.Errorf("%w: %w", ErrDisconnected, err)
 	}

@@ -106,11 +106,11 @@ func (p *Publisher) bind() error {
 	prefix := s.nc.NewInbox() + "."
 	sub, err := s.nc.Subscribe(prefix+"*", func(m *nats.Msg) { p.onAck(m, prefix) })
 	if err != nil {
-		return foreign(err)
+		return unsent(err)
 	}
 	// An acknowledgement must never be dropped on this side; their number is bounded by MaxInFlight.
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
-		return foreign(err)
+		return unsent(err)
 	}
 	p.mu.Lock()
 	p.s = s

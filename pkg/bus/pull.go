@@ -85,14 +85,12 @@ func (p *puller) bind() error {
 	// One pull's messages and the status messages of an unread one always fit, so that the client never drops any.
 	msgs := make(chan *nats.Msg, 2*p.batch+64)
 	for len(p.msgs) > 0 {
-		if m := <-p.msgs; m != nil {
-			msgs <- m
-		}
+		msgs <- <-p.msgs
 	}
 	inbox := s.nc.NewInbox() + "."
-	sub, err := s.nc.ChanSubscribe(inbox+"*", msgs)
+	sub, err := s.subscribe(inbox+"*", msgs)
 	if err != nil {
-		return foreign(err)
+		return err
 	}
 	p.s, p.msgs, p.inbox, p.sub, p.open = s, msgs, inbox, sub, false
 	return nil
@@ -128,9 +126,6 @@ func (p *puller) fetch(ctx context.Context) (*nats.Msg, error) {
 				p.open, p.beat = false, p.heartbeat
 				return nil, fmt.Errorf("%w for %s", ErrStalled, silence)
 			}
-		}
-		if m == nil { // the library closes the channel with the connection
-			return nil, p.interrupted()
 		}
 		if m.Reply != "" || m.Header.Get("Status") == "" {
 			p.account(m)

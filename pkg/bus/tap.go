@@ -47,8 +47,8 @@ func (t *Tap) bind(ctx context.Context, subject string) error {
 		return err
 	}
 	defer cancel()
-	if t.sub, err = s.nc.ChanSubscribe(subject, t.msgs); err != nil {
-		return foreign(err)
+	if t.sub, err = s.subscribe(subject, t.msgs); err != nil {
+		return err
 	}
 	t.s = s
 	// The subscription is in force when the server has answered something sent after it.
@@ -59,9 +59,6 @@ func (t *Tap) bind(ctx context.Context, subject string) error {
 func (t *Tap) Next(ctx context.Context) (Message, error) {
 	select {
 	case m := <-t.msgs:
-		if m == nil {
-			return Message{}, t.ended()
-		}
 		return Message{Subject: m.Subject, Header: Header(m.Header), Data: m.Data}, nil
 	case <-t.s.life.Done():
 		return Message{}, t.ended()
