@@ -76,8 +76,10 @@ func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error
 		if err := a.register(ctx); err != nil {
 			return sink.Result{}, err
 		}
-		if err := a.sweep(ctx); err != nil {
-			return sink.Result{}, err
+		if a.epoch%logSlack == 0 {
+			if a.swept, err = a.c.sweep.Run(ctx, a.c.cfg.Letters, a); err != nil {
+				return sink.Result{}, err
+			}
 		}
 		result.Rows, result.Dead = a.rows-a.dead.Found, a.dead.Found+a.dead.Left
 	}

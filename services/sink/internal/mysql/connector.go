@@ -64,6 +64,7 @@ func newCommitter(cfg sink.Config) (*Committer, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Letters = stage.Letters(cfg.Letters)
 	c := &Committer{
 		cfg: cfg, my: my, at: place{sink: "sinks." + cfg.Sink.Name, job: cfg.Job},
 		ledger:  ledger{database: my.Database, job: cfg.Job, sink: cfg.Sink.Name},

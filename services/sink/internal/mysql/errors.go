@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/services/sink/internal/stage"
 )
 
 // Numbers of errors that decide something, by the server's own names.
@@ -66,8 +67,8 @@ func translate(ctx context.Context, err error, at place) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
-	if other, ok := errors.AsType[lettersError](err); ok {
-		return other.error
+	if other, ok := errors.AsType[stage.LettersError](err); ok {
+		return other.Err
 	}
 	if my, ok := errors.AsType[*mysql.MyError](err); ok {
 		return translateServer(my, at)
@@ -184,11 +185,6 @@ func hasNumber(err error, number uint16) bool {
 	my, ok := errors.AsType[*mysql.MyError](err)
 	return ok && my.Code == number
 }
-
-// lettersError comes from where letters are kept, not from the target, and has its class already.
-type lettersError struct{ error }
-
-func (e lettersError) Unwrap() error { return e.error }
 
 // reasonOf is the innermost text of a connection error; those around it may quote host and user.
 func reasonOf(err error) string {

@@ -44,13 +44,14 @@ func (l ledger) readOpen(ctx context.Context, s *session) (stage.OpenKeys, error
 	return all, nil
 }
 
-// sweepable reads the next lines of the register whose epochs the ledger's log no longer has.
-func (l ledger) sweepable(ctx context.Context, s *session, after sink.LetterID) ([]sink.LetterID, error) {
-	oldest, err := s.query(ctx, "SELECT epoch FROM "+l.name(logTable)+l.mine()+" ORDER BY epoch DESC LIMIT 1 OFFSET "+strconv.Itoa(logKept-1))
+// Behind is of [stage.Register].
+func (a *apply) Behind(ctx context.Context, after sink.LetterID) ([]sink.LetterID, error) {
+	l := a.c.ledger
+	oldest, err := a.s.query(ctx, "SELECT epoch FROM "+l.name(logTable)+l.mine()+" ORDER BY epoch DESC LIMIT 1 OFFSET "+strconv.Itoa(logKept-1))
 	if err != nil || len(oldest) == 0 {
 		return nil, err
 	}
-	found, err := s.query(ctx, "SELECT source, epoch, idx FROM "+l.name(lettersTable)+l.mine()+" AND epoch < "+oldest[0].text(0)+
+	found, err := a.s.query(ctx, "SELECT source, epoch, idx FROM "+l.name(lettersTable)+l.mine()+" AND epoch < "+oldest[0].text(0)+
 		" AND (epoch, source, idx) > ("+number(int64(after.Epoch))+", "+text(string(after.Table))+", "+strconv.Itoa(after.Index)+
 		") ORDER BY epoch, source, idx LIMIT "+strconv.Itoa(stage.SweepLines))
 	if err != nil {
@@ -63,29 +64,14 @@ func (l ledger) sweepable(ctx context.Context, s *session, after sink.LetterID) 
 	return lines, nil
 }
 
-// sweep removes the lines of letters that are gone, a few of them, in this transaction.
-func (a *apply) sweep(ctx context.Context) error {
-	if a.epoch%logSlack != 0 {
-		return nil
-	}
+// Remove is of [stage.Register].
+func (a *apply) Remove(ctx context.Context, lines []sink.LetterID) error {
 	l := a.c.ledger
-	lines, err := l.sweepable(ctx, a.s, a.c.sweep.After())
-	if err != nil {
-		return err
-	}
-	gone, err := a.c.sweep.Gone(ctx, a.c.cfg.Letters, lines)
-	if err != nil {
-		return lettersError{err}
-	}
-	if len(gone) == 0 {
-		return nil
-	}
-	list := make([]string, len(gone))
-	for i, id := range gone {
+	list := make([]string, len(lines))
+	for i, id := range lines {
 		list[i] = "(" + text(string(id.Table)) + ", " + number(int64(id.Epoch)) + ", " + strconv.Itoa(id.Index) + ")"
 	}
-	_, err = a.s.exec(ctx, "DELETE FROM "+l.name(lettersTable)+l.mine()+" AND (source, epoch, idx) IN ("+strings.Join(list, ", ")+")")
-	a.swept = true
+	_, err := a.s.exec(ctx, "DELETE FROM "+l.name(lettersTable)+l.mine()+" AND (source, epoch, idx) IN ("+strings.Join(list, ", ")+")")
 	return err
 }
 

@@ -28,7 +28,7 @@ type dead struct {
 func newDead(ctx context.Context, letters sink.DeadLetters, mode spec.Mode, known stage.OpenKeys, commit sink.Commit) (*dead, error) {
 	ids, err := letters.Stored(ctx, commit.Ref.Epoch)
 	if err != nil {
-		return nil, lettersError{err}
+		return nil, err
 	}
 	return &dead{Dead: stage.NewDead(ids, mode, known), letters: letters, epoch: commit.Ref.Epoch, positions: commit.Positions}, nil
 }
@@ -48,7 +48,7 @@ func (a *apply) bury(ctx context.Context, t *target, g stage.Group, cause error)
 		return err
 	}
 	if err := a.dead.letters.Put(ctx, l); err != nil {
-		return lettersError{err}
+		return err
 	}
 	a.dead.Bury(t.schema, g.Batches[0], 0, g.First[0])
 	return nil

@@ -50,6 +50,7 @@ func (Connector) OpenCommitter(ctx context.Context, cfg sink.Config) (sink.Commi
 	if err != nil {
 		return nil, err
 	}
+	cfg.Letters = stage.Letters(cfg.Letters)
 	c := &Committer{
 		cfg: cfg, pg: pg, codec: codec,
 		at:      place{sink: "sinks." + cfg.Sink.Name, job: cfg.Job},

@@ -41,17 +41,12 @@ type orphan struct {
 func newDead(ctx context.Context, letters sink.DeadLetters, mode spec.Mode, known stage.OpenKeys, commit sink.Commit) (*dead, error) {
 	ids, err := letters.Stored(ctx, commit.Ref.Epoch)
 	if err != nil {
-		return nil, lettersError{err}
+		return nil, err
 	}
 	return &dead{
 		Dead: stage.NewDead(ids, mode, known), letters: letters, epoch: commit.Ref.Epoch, positions: commit.Positions, mode: mode,
 	}, nil
 }
-
-// lettersError comes from where letters are kept, not from the target, and has its class already.
-type lettersError struct{ error }
-
-func (e lettersError) Unwrap() error { return e.error }
 
 // Classes and states of errors that concern the row and nothing else.
 const (
@@ -93,7 +88,7 @@ func (a *apply) bury(ctx context.Context, t *target, p part, cause error) error 
 		return err
 	}
 	if err := d.letters.Put(ctx, l); err != nil {
-		return lettersError{err}
+		return err
 	}
 	d.Bury(t.schema, p.batches[0], 0, p.first[0])
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/services/sink/internal/stage"
 )
 
 // SQLSTATEs that decide something, by PostgreSQL's own names.
@@ -55,8 +56,8 @@ func translate(ctx context.Context, err error, at place) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
-	if other, ok := errors.AsType[lettersError](err); ok {
-		return other.error
+	if other, ok := errors.AsType[stage.LettersError](err); ok {
+		return other.Err
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return translateSQL(pg, err, at)

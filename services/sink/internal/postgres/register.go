@@ -47,9 +47,10 @@ func (l ledger) readOpen(ctx context.Context, q querier) (stage.OpenKeys, error)
 	return all, err
 }
 
-// sweepable reads the next lines of the register whose epochs the ledger's log no longer has.
-func (l ledger) sweepable(ctx context.Context, q querier, after sink.LetterID) ([]sink.LetterID, error) {
-	found, err := q.Query(ctx, `SELECT source, epoch, idx FROM `+l.name(lettersTable)+`
+// Behind is of [stage.Register].
+func (a *apply) Behind(ctx context.Context, after sink.LetterID) ([]sink.LetterID, error) {
+	l := a.c.ledger
+	found, err := a.s.Query(ctx, `SELECT source, epoch, idx FROM `+l.name(lettersTable)+`
 		WHERE job = $1 AND sink = $2 AND (epoch, source, idx) > ($3, $4, $5) AND epoch <
 			(SELECT epoch FROM `+l.name(logTable)+` WHERE job = $1 AND sink = $2 ORDER BY epoch DESC LIMIT 1 OFFSET $6)
 		ORDER BY epoch, source, idx LIMIT $7`,
@@ -65,30 +66,15 @@ func (l ledger) sweepable(ctx context.Context, q querier, after sink.LetterID) (
 	})
 }
 
-// sweep removes the lines of letters that are gone, a few of them, in this transaction.
-func (a *apply) sweep(ctx context.Context) error {
-	if a.epoch%logSlack != 0 {
-		return nil
-	}
+// Remove is of [stage.Register].
+func (a *apply) Remove(ctx context.Context, lines []sink.LetterID) error {
 	l := a.c.ledger
-	lines, err := l.sweepable(ctx, a.s, a.c.sweep.After())
-	if err != nil {
-		return err
-	}
-	gone, err := a.c.sweep.Gone(ctx, a.c.cfg.Letters, lines)
-	if err != nil {
-		return lettersError{err}
-	}
-	if len(gone) == 0 {
-		return nil
-	}
-	tables, epochs, indexes := make([]string, len(gone)), make([]int64, len(gone)), make([]int64, len(gone))
-	for i, id := range gone {
+	tables, epochs, indexes := make([]string, len(lines)), make([]int64, len(lines)), make([]int64, len(lines))
+	for i, id := range lines {
 		tables[i], epochs[i], indexes[i] = string(id.Table), int64(id.Epoch), int64(id.Index)
 	}
-	_, err = a.s.Exec(ctx, `DELETE FROM `+l.name(lettersTable)+` AS l USING unnest($3::text[], $4::bigint[], $5::bigint[]) AS g (source, epoch, idx)
+	_, err := a.s.Exec(ctx, `DELETE FROM `+l.name(lettersTable)+` AS l USING unnest($3::text[], $4::bigint[], $5::bigint[]) AS g (source, epoch, idx)
 		WHERE l.job = $1 AND l.sink = $2 AND l.source = g.source AND l.epoch = g.epoch AND l.idx = g.idx`, l.job, l.sink, tables, epochs, indexes)
-	a.swept = true
 	return err
 }
 

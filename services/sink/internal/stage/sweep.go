@@ -16,7 +16,16 @@ const (
 // Forgotten is why the replay of a letter is refused whose line was swept.
 const Forgotten = "the target remembers it no more: it was replayed or discarded long ago"
 
-// Sweep finds the lines of a register that nobody needs any more: those whose letter is gone, because it was replayed or discarded. A
+// Register is what a target keeps of dead letters, within the transaction of one epoch.
+type Register interface {
+	// Behind reads the next lines of the register, at most [SweepLines], in the order of epoch, table and index: those behind
+	// a line, of epochs that the ledger's log no longer has.
+	Behind(ctx context.Context, after sink.LetterID) ([]sink.LetterID, error)
+	// Remove deletes lines.
+	Remove(ctx context.Context, lines []sink.LetterID) error
+}
+
+// Sweep removes the lines of a register that nobody needs any more: those whose letter is gone, because it was replayed or discarded. A
 // letter does not come back, since its epoch is committed and only the commit of its epoch writes it; and one that is replayed
 // without its line is refused. As long as there is a letter its line stays, whatever its age: it says whether the letter was
 // replayed, by a command that was killed before it could remove it, and whether a later change overtakes it.
@@ -26,11 +35,21 @@ type Sweep struct {
 	after sink.LetterID
 }
 
-// After is the line behind which the next sweep begins, in the order of epoch, table and index.
-func (s *Sweep) After() sink.LetterID { return s.after }
+// Run sweeps, and reports whether it has removed any line.
+func (s *Sweep) Run(ctx context.Context, letters sink.DeadLetters, r Register) (removed bool, err error) {
+	lines, err := r.Behind(ctx, s.after)
+	if err != nil {
+		return false, err
+	}
+	gone, err := s.gone(ctx, letters, lines)
+	if err != nil || len(gone) == 0 {
+		return false, err
+	}
+	return true, r.Remove(ctx, gone)
+}
 
-// Gone returns those of the lines whose letter is gone. lines are the next ones behind After, at most SweepLines.
-func (s *Sweep) Gone(ctx context.Context, letters sink.DeadLetters, lines []sink.LetterID) (gone []sink.LetterID, err error) {
+// gone returns those of the next lines whose letter is gone, and moves on behind those that it has asked for.
+func (s *Sweep) gone(ctx context.Context, letters sink.DeadLetters, lines []sink.LetterID) (gone []sink.LetterID, err error) {
 	var there map[sink.LetterID]bool
 	epochs := 0
 	for i, line := range lines {

@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"weir.dev/weir/pkg/epoch"
@@ -25,15 +26,24 @@ func (k *kept) Stored(_ context.Context, e epoch.ID) ([]sink.LetterID, error) {
 	return ids, k.err
 }
 
-// register has lines of ten letters for each epoch, and answers for what lies behind one.
-type register []sink.LetterID
+// register has lines of ten letters for each epoch, in order, and remembers which were removed.
+type register struct {
+	lines   []sink.LetterID
+	removed []sink.LetterID
+}
 
-func (r register) behind(after sink.LetterID) []sink.LetterID {
-	for i, id := range r {
+func (r *register) Behind(_ context.Context, after sink.LetterID) ([]sink.LetterID, error) {
+	for i, id := range r.lines {
 		if id.Epoch > after.Epoch || id.Epoch == after.Epoch && id.Index > after.Index {
-			return r[i:min(i+SweepLines, len(r))]
+			return slices.Clone(r.lines[i:min(i+SweepLines, len(r.lines))]), nil
 		}
 	}
+	return nil, nil
+}
+
+func (r *register) Remove(_ context.Context, lines []sink.LetterID) error {
+	r.removed = append(r.removed, lines...)
+	r.lines = slices.DeleteFunc(r.lines, func(id sink.LetterID) bool { return slices.Contains(lines, id) })
 	return nil
 }
 
@@ -41,32 +51,35 @@ func (r register) behind(after sink.LetterID) []sink.LetterID {
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	const epochs = 150
-	var r register
+	r := new(register)
 	for e := epoch.ID(1); e <= epochs; e++ {
 		for i := range 10 {
-			r = append(r, sink.LetterID{Table: "t", Epoch: e, Index: i})
+			r.lines = append(r.lines, sink.LetterID{Table: "t", Epoch: e, Index: i})
 		}
 	}
 	var s Sweep
-	removed := make(map[sink.LetterID]bool)
 	for range epochs/sweepEpochs + 1 {
 		k := &kept{}
-		gone, err := s.Gone(t.Context(), k, r.behind(s.After()))
-		if err != nil || k.asked > sweepEpochs+1 {
-			t.Fatalf("%d questions, %v", k.asked, err)
-		}
-		for _, id := range gone {
-			if id.Index%2 == 0 || removed[id] {
-				t.Fatalf("line %+v is gone, or gone twice", id)
-			}
-			removed[id] = true
+		if removed, err := s.Run(t.Context(), k, r); err != nil || !removed || k.asked > sweepEpochs+1 {
+			t.Fatalf("%d questions, removed: %t, %v", k.asked, removed, err)
 		}
 	}
-	if len(removed) != epochs*5 || s.After() != (sink.LetterID{}) {
-		t.Errorf("%d lines of %d, and the next sweep begins behind %+v", len(removed), epochs*5, s.After())
+	for _, id := range r.removed {
+		if id.Index%2 == 0 {
+			t.Fatalf("line %+v was removed", id)
+		}
+	}
+	if len(r.removed) != epochs*5 || len(r.lines) != epochs*5 || s.after != (sink.LetterID{}) {
+		t.Errorf("%d lines of %d, and the next sweep begins behind %+v", len(r.removed), epochs*5, s.after)
+	}
+	if removed, err := s.Run(t.Context(), &kept{}, r); removed || err != nil {
+		t.Errorf("a register of letters that are there: %t, %v", removed, err)
 	}
 	down := errors.New("no answer")
-	if gone, err := s.Gone(t.Context(), &kept{err: down}, r.behind(s.After())); !errors.Is(err, down) || gone != nil {
-		t.Errorf("without an answer %d lines are gone, %v", len(gone), err)
+	r.lines = append(r.lines, sink.LetterID{Table: "t", Epoch: epochs + 1, Index: 1})
+	s.after = sink.LetterID{Epoch: epochs, Index: 9}
+	removed, err := s.Run(t.Context(), Letters(&kept{err: down}), r)
+	if theirs, ok := errors.AsType[LettersError](err); !ok || !errors.Is(theirs, down) || removed || len(r.lines) != epochs*5+1 {
+		t.Errorf("without an answer: %t, %v", removed, err)
 	}
 }
