@@ -47,8 +47,7 @@ func TestLossesOfNATS(t *testing.T) {
 	t.Run("class 32: the store of one is damaged", func(t *testing.T) {
 		s := r.Mesh.Cluster.Servers[1]
 		whileDown(t, r, s, func() { damage(t, store(s)) })
-		pauseFor(t, 3*time.Second)
-		next(t, r, time.Now())
+		leanOn(t, r, s)
 	})
 	if !t.Failed() {
 		r.Verdict(t)
