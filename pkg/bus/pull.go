@@ -14,14 +14,16 @@ import (
 
 // Constants of pulling.
 const (
-	// pullExpiry ends a pull on the server when nothing came; a new one follows.
-	pullExpiry = 30 * time.Second
 	// pullSlack is added to max_payload: the size the server compares includes subject, reply subject and headers, and
 	// a message that does not fit any pull would wait for ever without an error.
 	pullSlack = 128 << 10
 	// missedHeartbeats before the server counts as silent. Two would be reached by a busy machine alone.
 	missedHeartbeats = 3
 )
+
+// pace is how long a pull lasts on the server when nothing comes, after which a new one follows, and how often the server says
+// meanwhile that it is there.
+type pace struct{ expires, heartbeat time.Duration }
 
 // puller reads one pull consumer, with at most one pull outstanding. It is for one goroutine and starts none: the state
 // machine runs inside next.
@@ -38,11 +40,10 @@ type puller struct {
 	msgs      chan *nats.Msg
 	batch     int
 	bytes     int
-	heartbeat time.Duration
 	timer     *time.Timer
 
-	// beat is the heartbeat of the outstanding pull: calm instead of heartbeat once a whole pull has brought nothing.
-	beat, calm time.Duration
+	// pace is that of the outstanding or of the next pull: calm instead of brisk once a whole pull has brought nothing.
+	pace, brisk, calm pace
 
 	open      bool // a pull is outstanding
 	number    uint64
@@ -62,10 +63,10 @@ type pullRequest struct {
 // errIdle is next's answer to a heartbeat: the consumer is alive and has nothing to deliver.
 var errIdle = errors.New("idle")
 
-func newPuller(l *link, stream, consumer string, batch, bytes int, heartbeat time.Duration) (*puller, error) {
+func newPuller(l *link, stream, consumer string, batch, bytes int, brisk, calm pace) (*puller, error) {
 	p := &puller{
 		l: l, next: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer,
-		batch: batch, bytes: max(bytes, int(l.payload())+pullSlack), heartbeat: heartbeat, beat: heartbeat, calm: heartbeat,
+		batch: batch, bytes: max(bytes, int(l.payload())+pullSlack), pace: brisk, brisk: brisk, calm: calm,
 	}
 	if err := p.bind(); err != nil {
 		return nil, err
@@ -114,7 +115,8 @@ func (p *puller) fetch(ctx context.Context) (*nats.Msg, error) {
 		select {
 		case m = <-p.msgs:
 		default:
-			p.timer.Reset(missedHeartbeats * p.beat)
+			silence := missedHeartbeats * p.pace.heartbeat
+			p.timer.Reset(silence)
 			select {
 			case m = <-p.msgs:
 			case <-ctx.Done():
@@ -122,8 +124,7 @@ func (p *puller) fetch(ctx context.Context) (*nats.Msg, error) {
 			case <-p.s.life.Done():
 				return nil, p.interrupted()
 			case <-p.timer.C:
-				silence := missedHeartbeats * p.beat
-				p.open, p.beat = false, p.heartbeat
+				p.open, p.pace = false, p.brisk
 				return nil, fmt.Errorf("%w for %s", ErrStalled, silence)
 			}
 		}
@@ -140,7 +141,7 @@ func (p *puller) fetch(ctx context.Context) (*nats.Msg, error) {
 // interrupted binds to the next session if there is one, and says ErrStalled, because messages may have been under way;
 // without one ErrDisconnected, or ErrClosed. Until it succeeds it is asked again.
 func (p *puller) interrupted() error {
-	p.open, p.beat = false, p.heartbeat
+	p.open, p.pace = false, p.brisk
 	if err := p.bind(); err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (p *puller) ask() error {
 		return p.interrupted()
 	default:
 	}
-	body, err := json.Marshal(pullRequest{Batch: p.batch, MaxBytes: p.bytes, Expires: pullExpiry, Heartbeat: p.beat})
+	body, err := json.Marshal(pullRequest{Batch: p.batch, MaxBytes: p.bytes, Expires: p.pace.expires, Heartbeat: p.pace.heartbeat})
 	if err != nil {
 		return err
 	}
@@ -176,7 +177,7 @@ func (p *puller) account(m *nats.Msg) {
 	p.left--
 	p.leftBytes -= m.Size()
 	if p.left <= 0 || p.leftBytes == 0 {
-		p.open, p.beat = false, p.heartbeat
+		p.open, p.pace = false, p.brisk
 	}
 }
 
@@ -192,11 +193,11 @@ func (p *puller) status(m *nats.Msg) error {
 	if m.Subject != p.inbox+strconv.FormatUint(p.number, 36) {
 		return nil // an earlier pull, given up after a stall
 	}
-	p.open, p.beat = false, p.heartbeat
+	p.open, p.pace = false, p.brisk
 	switch {
 	case code == "408", code == "404":
 		if !p.received {
-			p.beat = p.calm
+			p.pace = p.calm
 		}
 		return nil
 	case code == "503":

@@ -32,9 +32,15 @@ const ackWait = 365 * 24 * time.Hour
 // unheard is the pause before a consumer that nobody knows is looked for: in a cluster it may be known elsewhere already.
 const unheard = 10 * time.Millisecond
 
-// calmBeats is how much rarer the heartbeats are of a pull that follows one without a message. A loss is found that much later
-// then, and nobody waits for it: what is sent on such a channel finds it at once, and so do the receivers that are at work.
-const calmBeats = 10
+// Paces of a receiver, in heartbeats. Pulls are short as long as messages come, so that the heartbeats of one that follows
+// the last message are few; one that follows a pull without a message is long, and its heartbeats are rare. A loss is found
+// that much later then, and nobody waits for it: what is sent on such a channel finds it at once, and so do the receivers
+// that are at work.
+const (
+	briskExpiry = 5
+	calmBeat    = 20
+	calmExpiry  = 60
+)
 
 // receiveBatch bounds the number of messages of one pull.
 const receiveBatch = 1024
@@ -131,12 +137,13 @@ func (c *Conn) openReceiver(ctx context.Context, cfg ReceiverConfig) (*Receiver,
 	if err != nil {
 		return nil, err
 	}
-	pull, err := newPuller(l, stream, name, receiveBatch, cfg.PullBytes, cfg.Heartbeat)
+	pull, err := newPuller(l, stream, name, receiveBatch, cfg.PullBytes,
+		pace{expires: briskExpiry * cfg.Heartbeat, heartbeat: cfg.Heartbeat},
+		pace{expires: calmExpiry * cfg.Heartbeat, heartbeat: calmBeat * cfg.Heartbeat})
 	if err != nil {
 		release()
 		return nil, err
 	}
-	pull.calm = calmBeats * cfg.Heartbeat
 	return &Receiver{
 		l: l, pull: pull, release: release, cfg: cfg, stream: stream, created: info.Created,
 		consumed: cons.CachedInfo().Delivered.Consumer, pending: cons.CachedInfo().NumAckPending, acked: new(atomic.Int64),

@@ -86,6 +86,7 @@ type watchSpec struct {
 const (
 	watchBatch     = 256
 	watchHeartbeat = time.Second
+	watchExpiry    = 30 * time.Second
 	// watchIdle is when the server removes a watch's consumer that nobody pulls from.
 	watchIdle = 30 * time.Second
 )
@@ -139,7 +140,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 // watchOnce opens a consumer and delivers until something makes its view doubtful.
 func (c *Conn) watchOnce(ctx context.Context, spec watchSpec, to chan<- Update) (opened bool, err error) {
 	l, name := c.ctl, "weir-watch-"+strconv.FormatUint(rand.Uint64(), 36)
-	p, err := newPuller(l, spec.stream, name, watchBatch, 0, watchHeartbeat)
+	steady := pace{expires: watchExpiry, heartbeat: watchHeartbeat}
+	p, err := newPuller(l, spec.stream, name, watchBatch, 0, steady, steady)
 	if err != nil {
 		return false, err
 	}

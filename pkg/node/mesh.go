@@ -70,7 +70,7 @@ type heads struct {
 const markTimeout = 250 * time.Millisecond
 
 // trustMark is for how long a registry in which nothing moves need not be read: nothing may rest on one answer of one server.
-const trustMark = 10 * time.Second
+const trustMark = time.Minute
 
 // Heads reads all heads as one snapshot, or says that it is still the one before. Nobody may change what it returns.
 func (h *heads) Heads(ctx context.Context, names ...string) (map[string]job.View, error) {
