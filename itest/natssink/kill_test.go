@@ -18,6 +18,7 @@ import (
 	"weir.dev/weir/itest/rig"
 	"weir.dev/weir/pkg/bus"
 	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/verdict"
@@ -41,9 +42,66 @@ const killTables = `CREATE SCHEMA shop;
 	CREATE TABLE shop.goods (id int PRIMARY KEY, name text, n bigint, price numeric(12,2));
 	CREATE TABLE shop.sales (id int PRIMARY KEY, item int, note text);`
 
-// TestKilledSinks kills the sink again and again while the source is changed. A reader looks all along and must see a stream
-// that only grows; in the end it holds each change of the log once, with its values, in the order of its key.
+// TestKilledSinks kills the sink again and again while the source is changed.
 func TestKilledSinks(t *testing.T) {
+	total := harness.Number(t, "ITEST_KILLS", kills)
+	got := published(t, 0, func(t *testing.T, m *mesh.Mesh, pause func()) {
+		t.Helper()
+		records, sink := m.Records(t), m.Of(mesh.Sink)[0]
+		for i := range total {
+			head, err := records.Now(t.Context(), "shop")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pause()
+			sink.Kill()
+			if err := sink.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			committed(t, records, head.Fence)
+			t.Logf("kill %d: committed again", i+1)
+		}
+	})
+	if n := attempts(got); n < total/2 {
+		t.Errorf("%d kills, and events of %d attempts", total, n)
+	}
+}
+
+// TestKilledServers does the same to a stream with three copies: the servers that hold them are killed in turn, and with every
+// second one the sink.
+func TestKilledServers(t *testing.T) {
+	published(t, 3, func(t *testing.T, m *mesh.Mesh, pause func()) {
+		t.Helper()
+		records, sink := m.Records(t), m.Of(mesh.Sink)[0]
+		for i, server := range m.Cluster.Servers {
+			pause()
+			head, err := records.Now(t.Context(), "shop")
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			server.Kill()
+			if i%2 == 0 {
+				sink.Kill()
+				if err := sink.Start(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			beyond(t, records, head.Committed)
+			t.Logf("%s killed: committed again after %s", server.Name, time.Since(began).Round(time.Millisecond))
+			if err := server.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			harness.Await(t, patience, server.Name+" to be ready", harness.HTTPReady(server.Monitor+"/healthz"))
+		}
+	})
+}
+
+// published runs a job from a source that is changed all along, does harm, and returns what a reader of the stream has. That
+// reader looks from beginning to end and must see a stream that only grows; in the end it holds each change of the log once, with
+// its values, in the order of its key. cluster is the number of NATS servers, zero for one alone.
+func published(t *testing.T, cluster int, harm func(t *testing.T, m *mesh.Mesh, pause func())) []audit.Change {
+	t.Helper()
 	seed := rig.Seed(t)
 	source := harness.StartPostgres(t, harness.PostgresConfig{})
 	if err := source.Exec(t.Context(), "postgres", killTables); err != nil {
@@ -54,32 +112,19 @@ func TestKilledSinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := mesh.Start(t, mesh.Config{
-		Roles: []mesh.Role{mesh.Coordinator, mesh.CDCPostgres, mesh.Sink}, Env: []string{"SOURCE_URL=" + source.URL("postgres")},
+		Cluster: cluster, Roles: []mesh.Role{mesh.Coordinator, mesh.CDCPostgres, mesh.Sink}, Env: []string{"SOURCE_URL=" + source.URL("postgres")},
 	})
 	m.Submit(t, "shop", fmt.Sprintf(killSpec, m.URL))
 	m.Must(t, "status", "shop", "--wait-for", "running", "--timeout", "60s")
-	records := m.Records(t)
 
 	stop := load(t, source, seed)
-	look := watch(t, open(t, m.URL, "CHANGES", "cdc"))
+	look := watch(t, open(t, m.URL, "CHANGES", "cdc"), cluster > 0)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	sink := m.Of(mesh.Sink)[0]
-	total := harness.Number(t, "ITEST_KILLS", kills)
-	for i := range total {
-		head, err := records.Now(t.Context(), "shop")
-		if err != nil {
-			t.Fatal(err)
-		}
+	harm(t, m, func() {
 		if err := harness.Pause(t.Context(), time.Duration(500+rng.IntN(700))*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
-		sink.Kill()
-		if err := sink.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		committed(t, records, head.Fence)
-		t.Logf("kill %d: committed again, %d events", i+1, look.seen())
-	}
+	})
 	stop()
 	m.CaughtUp(t, "shop")
 	got := look.stop()
@@ -93,17 +138,36 @@ func TestKilledSinks(t *testing.T) {
 	if err := audit.Validate(got, want); err != nil {
 		t.Error(err)
 	}
-	if n := attempts(got); n < total/2 {
-		t.Errorf("%d kills, and events of %d attempts", total, n)
+	if look.looks < 5 {
+		t.Errorf("the reader has looked %d times", look.looks)
 	}
 	t.Logf("%d changes by %d attempts, %d looks", len(got), attempts(got), look.looks)
 	m.Verify(t, "shop")
+	return got
+}
+
+// patience is no promise: how long a test waits before it gives up.
+const patience = 90 * time.Second
+
+// beyond waits until the second epoch behind one is committed, whose rows were sent after it. On a cluster an attempt may survive.
+func beyond(t *testing.T, records *mesh.Records, last epoch.ID) {
+	t.Helper()
+	harness.Await(t, patience, "another epoch to be committed", func(ctx context.Context) error {
+		h, err := records.Now(ctx, "shop")
+		if err == nil && h.Phase.AtRest() {
+			t.Fatalf("the job is %s: %s %s", h.Phase, h.Reason.Code, h.Reason.Text)
+		}
+		if err == nil && h.Committed <= last+1 {
+			err = fmt.Errorf("epoch %s of attempt %s is committed", h.Committed, h.Fence)
+		}
+		return err
+	})
 }
 
 // committed waits for an epoch that an attempt behind above has committed.
 func committed(t *testing.T, records *mesh.Records, above fence.Token) {
 	t.Helper()
-	harness.Await(t, 60*time.Second, "the next attempt to commit", func(ctx context.Context) error {
+	harness.Await(t, patience, "the next attempt to commit", func(ctx context.Context) error {
 		h, err := records.Now(ctx, "shop")
 		switch {
 		case err != nil:
@@ -160,14 +224,13 @@ type reader struct {
 	end   context.CancelFunc
 	done  sync.WaitGroup
 	looks int
-
-	mu  sync.Mutex
-	all []bus.Entry
+	away  bool // a server may be away, or have the end of the stream later than another
+	all   []bus.Entry
 }
 
-func watch(t *testing.T, o *bus.Outlet) *reader {
+func watch(t *testing.T, o *bus.Outlet, away bool) *reader {
 	ctx, end := context.WithCancel(t.Context())
-	r := &reader{t: t, o: o, end: end}
+	r := &reader{t: t, o: o, end: end, away: away}
 	r.done.Go(func() {
 		for harness.Pause(ctx, 200*time.Millisecond) == nil {
 			if err := r.look(ctx); err != nil && ctx.Err() == nil {
@@ -182,34 +245,32 @@ func watch(t *testing.T, o *bus.Outlet) *reader {
 
 func (r *reader) look(ctx context.Context) error {
 	now, err := r.o.Read(ctx, "cdc.*.*.*", time.Time{})
+	if r.away && (errors.Is(err, fault.Transient) || errors.Is(err, bus.ErrNoResponders)) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.looks++
-	if len(now) < len(r.all) {
+	if len(now) < len(r.all) && !r.away {
 		return errors.New("events that were there are gone")
 	}
-	for i, e := range r.all {
+	for i, e := range r.all[:min(len(r.all), len(now))] {
 		if now[i].Revision != e.Revision || !bytes.Equal(now[i].Value, e.Value) {
 			return fmt.Errorf("event %d has changed", e.Revision)
 		}
 	}
-	r.all = now
+	if len(now) >= len(r.all) {
+		r.all = now
+	}
 	return nil
-}
-
-func (r *reader) seen() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.all)
 }
 
 // stop looks a last time and returns what the reader has seen, as the log has it.
 func (r *reader) stop() []audit.Change {
 	r.end()
 	r.done.Wait()
+	r.away = false
 	if err := r.look(r.t.Context()); err != nil {
 		r.t.Fatal(err)
 	}
