@@ -1,7 +1,6 @@
 package mysql
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -375,18 +374,17 @@ func (d *doctor) fits(ctx context.Context, t *target, found *relation, at place)
 		return nil, nil
 	}
 	changes = []string{}
-	e := evolution{
-		t: t, found: found, known: &core.Known{}, types: columnTypes(t.schema), maria: d.s.maria, first: true,
-		policy: cmp.Or(d.cfg.Sink.SchemaChange, spec.Lenient), drop: d.my.Allows(spec.AllowDropColumn), at: at,
+	a := &alteration{
+		t: t, found: found, types: columnTypes(t.schema), maria: d.s.maria, save: func() error { return nil },
 		exec: func(sql string) error {
 			changes = append(changes, "ALTER TABLE "+t.name+" "+sql+";")
 			return nil
 		},
-		save: func() error { return nil },
 	}
-	err = e.run()
+	e := t.evolution(a, &d.cfg, d.my, false, at)
+	err = t.fit(e, a)
 	if err == nil {
-		err = t.resolve(e.known, found, false, at)
+		err = t.resolve(e.Known, found, false, at)
 	}
 	if err != nil {
 		d.fail("columns", t.plain, translate(ctx, err, at), d.unfit(t, found, err))

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -240,7 +239,7 @@ func (d *doctor) judge(ctx context.Context, schema *rows.Schema) error {
 			d.fail("table", t.plain, translate(ctx, err, at), d.taken(err))
 			return nil
 		}
-		changes, err := d.changes(ctx, t, found, types, at)
+		changes, err := d.changes(t, found, types, at)
 		if err != nil {
 			d.fail("columns", t.plain, translate(ctx, err, at), d.unfit(t, found, err))
 			return nil
@@ -256,15 +255,13 @@ func (d *doctor) judge(ctx context.Context, schema *rows.Schema) error {
 
 // changes are what the start would do to the columns of a table that it takes over: found out by its own code, which is
 // given a pen in place of the table.
-func (d *doctor) changes(ctx context.Context, t *target, found *relation, types []string, at place) (changes []string, err error) {
-	e := t.evolution(ctx, d.session, found, types, false, at)
-	e.policy, e.drop, t.first = cmp.Or(d.cfg.Sink.SchemaChange, spec.Lenient), d.pg.Allows(spec.AllowDropColumn), true
+func (d *doctor) changes(t *target, found *relation, types []string, at place) (changes []string, err error) {
 	note := func(sql string) error {
 		changes = append(changes, "ALTER TABLE "+t.name+" "+sql+";")
 		return nil
 	}
-	e.exec, e.try = note, note
-	return changes, e.fit()
+	a := &alteration{t: t, found: found, types: types, exec: note, try: note}
+	return changes, t.fit(t.evolution(a, &d.cfg, d.pg, false, at), a, at)
 }
 
 // unfit says how the columns of a table that is there can be made to fit.

@@ -10,6 +10,7 @@ import (
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/pgcodec"
 	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
 )
@@ -35,32 +36,36 @@ func shape(t *testing.T, text string) *rows.Schema {
 	return s
 }
 
-// step lets a target that was made for one schema follow to another, and gives the statements that this took.
-func step(t *testing.T, e *evolution, to string) (*evolution, []string, error) {
+// table is one that follows a source, from schema to schema.
+type table struct {
+	policy spec.SchemaChange
+	found  *relation
+	known  *core.Known
+	try    func(sql string) error // that of its alterations; nil takes what they do
+	t      *target                // as of the last step
+}
+
+// step lets the table follow to another schema, and gives the statements that this took; none after an error.
+func (f *table) step(t *testing.T, to string) (made []string, err error) {
 	t.Helper()
-	next := *e
-	next.t = &target{schema: shape(t, to), mode: spec.Upsert, first: len(e.known.Columns) == 0}
-	next.types = nil
-	for _, c := range next.t.schema.Columns() {
-		next.types = append(next.types, pgcodec.SQLType(c, pgcodec.Origin))
+	f.t = &target{schema: shape(t, to), mode: spec.Upsert}
+	a := &alteration{t: f.t, found: f.found}
+	for _, c := range f.t.schema.Columns() {
+		a.types = append(a.types, pgcodec.SQLType(c, pgcodec.Origin))
 	}
-	var made []string
-	next.exec = func(sql string) error {
+	a.exec = func(sql string) error {
 		made = append(made, sql)
 		return nil
 	}
-	if e.try == nil {
-		next.try = next.exec
+	if a.try = f.try; a.try == nil {
+		a.try = a.exec
 	}
-	return &next, made, next.fitInto(&made)
-}
-
-func (e *evolution) fitInto(made *[]string) error {
-	err := e.fit()
-	if err != nil {
-		*made = nil
+	e := f.t.evolution(a, &sink.Config{Sink: spec.Sink{SchemaChange: f.policy}}, &spec.PostgresSink{}, true, place{})
+	e.First, e.Known = len(f.known.Columns) == 0, f.known
+	if err := f.t.fit(e, a, place{}); err != nil {
+		return nil, err
 	}
-	return err
+	return made, nil
 }
 
 const v1 = "1 id integer*, 2 v text, 3 n integer"
@@ -125,8 +130,8 @@ func TestEvolution(t *testing.T) {
 		for policy, want := range tt.want {
 			t.Run(name+" "+string(policy), func(t *testing.T) {
 				t.Parallel()
-				e := begun(t, policy)
-				e, made, err := step(t, e, tt.to)
+				f := begun(t, policy)
+				made, err := f.step(t, tt.to)
 				if want.sql == "stop" {
 					if fault.CodeOf(err) != fault.SinkSchemaChange {
 						t.Fatalf("%q, %v", made, err)
@@ -136,9 +141,9 @@ func TestEvolution(t *testing.T) {
 				if got := strings.Join(made, "; "); got != want.sql || err != nil {
 					t.Errorf("%q, %v; want %q", got, err, want.sql)
 				}
-				e.wantWrites(t, want.writes, want.retains)
+				f.wantWrites(t, want.writes, want.retains)
 				// The same version again, as after a restart, changes nothing.
-				if _, made, err := step(t, e, tt.to); len(made) > 0 || err != nil {
+				if made, err := f.step(t, tt.to); len(made) > 0 || err != nil {
 					t.Errorf("again: %q, %v", made, err)
 				}
 			})
@@ -146,48 +151,49 @@ func TestEvolution(t *testing.T) {
 	}
 }
 
-// begun is a target of v1 under a policy.
-func begun(t *testing.T, policy spec.SchemaChange) *evolution {
+// begun is a table of v1 under a policy.
+func begun(t *testing.T, policy spec.SchemaChange) *table {
 	t.Helper()
 	found := &relation{columns: map[string]column{}}
 	for _, c := range []column{{Name: "id", SQLType: "integer"}, {Name: "v", SQLType: "text"}, {Name: "n", SQLType: "integer"}} {
 		found.columns[c.Name] = c
 	}
-	e, made, err := step(t, &evolution{found: found, known: &core.Known{}, made: true, policy: policy}, v1)
+	f := &table{policy: policy, found: found, known: &core.Known{}}
+	made, err := f.step(t, v1)
 	if len(made) > 0 || err != nil {
 		t.Fatalf("the first version: %q, %v", made, err)
 	}
-	return e
+	return f
 }
 
-func (e *evolution) wantWrites(t *testing.T, writes, retains string) {
+func (f *table) wantWrites(t *testing.T, writes, retains string) {
 	t.Helper()
 	var names []string
-	for _, c := range e.t.columns {
+	for _, c := range f.t.columns {
 		names = append(names, strings.Trim(orElse(c.name, "-"), `"`))
 	}
 	if got := strings.Join(names, " "); got != writes {
 		t.Errorf("writes %s, want %s", got, writes)
 	}
-	if got := strings.ReplaceAll(strings.Join(e.t.retained, " "), `"`, ""); got != retains {
+	if got := strings.ReplaceAll(strings.Join(f.t.retained, " "), `"`, ""); got != retains {
 		t.Errorf("retains %s, want %s", got, retains)
 	}
 }
 
 func TestTryEvolveGoesOnWithoutWhatIsRefused(t *testing.T) {
 	t.Parallel()
-	e := begun(t, spec.TryEvolve)
-	e.try = func(string) error { return &pgconn.PgError{Code: "2BP01"} }
-	e, made, err := step(t, e, "1 id integer*, 3 m bigint, 4 x text")
+	f := begun(t, spec.TryEvolve)
+	f.try = func(string) error { return &pgconn.PgError{Code: "2BP01"} }
+	made, err := f.step(t, "1 id integer*, 3 m bigint, 4 x text")
 	if len(made) > 0 || err != nil {
 		t.Fatalf("%q, %v", made, err)
 	}
-	e.wantWrites(t, "id n -", "v")
-	if len(e.t.notes) != 4 {
-		t.Errorf("warnings are %q", e.t.notes)
+	f.wantWrites(t, "id n -", "v")
+	if len(f.t.notes) != 4 {
+		t.Errorf("warnings are %q", f.t.notes)
 	}
-	e.try = func(string) error { return &pgconn.PgError{Code: lockNotAvailable} }
-	if _, _, err := step(t, e, "1 id integer*, 3 m bigint, 4 x text, 5 y text"); !hasState(err, lockNotAvailable) {
+	f.try = func(string) error { return &pgconn.PgError{Code: lockNotAvailable} }
+	if _, err := f.step(t, "1 id integer*, 3 m bigint, 4 x text, 5 y text"); !hasState(err, lockNotAvailable) {
 		t.Errorf("a lock that is held is no refusal: %v", err)
 	}
 }
@@ -195,33 +201,33 @@ func TestTryEvolveGoesOnWithoutWhatIsRefused(t *testing.T) {
 // Under exception somebody makes the change at the target; then it is made.
 func TestChangesByHandAreTaken(t *testing.T) {
 	t.Parallel()
-	e := begun(t, spec.Exception)
-	found := e.found.columns
+	f := begun(t, spec.Exception)
+	found := f.found.columns
 	found["w"], found["n"], found["x"] = column{Name: "w", SQLType: "text"}, column{Name: "n", SQLType: "bigint"}, column{Name: "x", SQLType: "text"}
 	delete(found, "v")
-	e, made, err := step(t, e, "1 id integer*, 2 w text, 3 n bigint, 4 x text")
+	made, err := f.step(t, "1 id integer*, 2 w text, 3 n bigint, 4 x text")
 	if len(made) > 0 || err != nil {
 		t.Fatalf("%q, %v", made, err)
 	}
-	e.wantWrites(t, "id w n x", "")
+	f.wantWrites(t, "id w n x", "")
 }
 
 // Rows that are written after a drop have null in the column that stays, whichever way they are written.
 func TestRetainedColumnsAreNull(t *testing.T) {
 	t.Parallel()
-	e, _, err := step(t, begun(t, spec.Lenient), "1 id integer*, 3 n integer")
-	if err != nil {
+	f := begun(t, spec.Lenient)
+	if _, err := f.step(t, "1 id integer*, 3 n integer"); err != nil {
 		t.Fatal(err)
 	}
-	e.t.name = "t"
+	f.t.name = "t"
 	insert := `INSERT INTO t ("id", "n", "v") OVERRIDING SYSTEM VALUE SELECT s.c0::integer, s.c1::integer, NULL FROM`
-	if got := e.t.insertSQL("s", false); !strings.HasPrefix(got, insert) || !strings.HasSuffix(got, `"v" = NULL`) {
+	if got := f.t.insertSQL("s", false); !strings.HasPrefix(got, insert) || !strings.HasSuffix(got, `"v" = NULL`) {
 		t.Errorf("insert: %s", got)
 	}
-	if got := e.t.updateSQL("s", e.t.all()); !strings.Contains(got, `"v" = NULL`) {
+	if got := f.t.updateSQL("s", f.t.all()); !strings.Contains(got, `"v" = NULL`) {
 		t.Errorf("update: %s", got)
 	}
-	if !slices.Equal(e.t.all(), []int{0, 1}) {
-		t.Errorf("writes %v", e.t.all())
+	if !slices.Equal(f.t.all(), []int{0, 1}) {
+		t.Errorf("writes %v", f.t.all())
 	}
 }

@@ -21,8 +21,7 @@ type target struct {
 	columns []targetColumn
 	// retained are columns, quoted, that the source no longer has and the target keeps: rows written now have null there.
 	retained []string
-	// first says that the sink had not met the table before, notes what was changed about its columns, for people.
-	first bool
+	// notes say what was changed about the columns, for people.
 	notes []string
 	// direct says that a COPY may go straight into the table: every column takes the binary form that rows have.
 	direct bool
