@@ -74,7 +74,7 @@ func (Connector) OpenEnumerator(ctx context.Context, cfg source.Config) (source.
 	state := s.state
 	state.Resume = core.Point{}
 	return halves.StartEnumerator(ctx, halves.EnumeratorConfig{
-		Connector: connectorName, Assigner: s.assigner, Readers: cfg.Readers, Only: o.mode() == cdc.Only,
+		Connector: connectorName, Assigner: s.assigner, Readers: cfg.Readers, Only: halves.Mode(o.source.Snapshot) == cdc.Only,
 		Introduction: s.introduction(),
 		State: func(copied []byte) []byte {
 			state.Copy = copied

@@ -23,7 +23,7 @@ func startEnumerator(ctx context.Context, s *setup) source.Enumerator {
 	s.cfg.Logger.InfoContext(ctx, "source set up", slog.String("slot", state.Slot), slog.String("publication", state.Publication),
 		slog.Int("tables", len(state.Tables)), slog.Bool("restored", s.restored), slog.String("lifecycle", s.assigner.Lifecycle().String()))
 	return halves.StartEnumerator(ctx, halves.EnumeratorConfig{
-		Connector: connectorName, Assigner: s.assigner, Readers: s.cfg.Readers, Only: s.mode() == cdc.Only,
+		Connector: connectorName, Assigner: s.assigner, Readers: s.cfg.Readers, Only: halves.Mode(s.source.Snapshot) == cdc.Only,
 		Introduction: mustMarshal(read),
 		State: func(copied []byte) []byte {
 			state.Copy = copied

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/position"
-	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/cdc-postgres/internal/catalog"
 	"weir.dev/weir/services/cdc-postgres/internal/pgrepl"
 )
@@ -131,7 +131,7 @@ func (s *setup) create(ctx context.Context) error {
 	if s.state.Tables, err = s.capture(ctx, tables, nil); err != nil {
 		return err
 	}
-	s.assigner = cdc.NewAssigner(s.copyConfig(), s.tasks())
+	s.assigner = cdc.NewAssigner(s.copying(), s.tasks())
 	if err := s.publish(ctx, tables, nil); err != nil {
 		return err
 	}
@@ -140,39 +140,18 @@ func (s *setup) create(ctx context.Context) error {
 }
 
 // resume goes on with the copy of a durable epoch, and returns where the log was; nil when it was not begun.
-func (s *setup) resume() (*readerState, error) {
-	bad := func(err error) (*readerState, error) {
-		return nil, fault.Wrap(err, fault.SrcPosition, s.where, "the saved state of the copy is not readable")
-	}
-	head, segments, err := cdc.OpenInline(s.state.Copy)
-	if err != nil {
-		return bad(err)
-	}
-	if s.assigner, err = cdc.RestoreAssigner(s.copyConfig(), head, segments, s.cfg.Parts); err != nil {
-		return bad(err)
+func (s *setup) resume() (log *readerState, err error) {
+	if s.assigner, err = halves.Resume(s.copying(), s.state.Copy, s.cfg.Parts, s.where); err != nil {
+		return nil, err
 	}
 	s.standing = s.assigner.Tables(s.tasks())
-	if log := s.assigner.Log(); log != nil {
-		return decodeReaderState(log, s.where)
+	if saved := s.assigner.Log(); saved != nil {
+		return decodeReaderState(saved, s.where)
 	}
 	return nil, nil
 }
 
-func (s *setup) copyConfig() cdc.Config {
-	return cdc.Config{Mode: s.mode(), Readers: s.cfg.Readers, ChunkRows: int64(s.source.Snapshot.ChunkRows)}
-}
-
-// mode is whether the rows that exist before the log begins are copied.
-func (o *opened) mode() cdc.Mode {
-	switch o.source.Snapshot.Mode {
-	case spec.SnapshotNever:
-		return cdc.Never
-	case spec.SnapshotOnly:
-		return cdc.Only
-	case spec.SnapshotInitial:
-	}
-	return cdc.Initial
-}
+func (s *setup) copying() cdc.Config { return halves.Copying(s.source.Snapshot, s.cfg.Readers) }
 
 func (s *setup) tasks() []cdc.Table {
 	all := make([]cdc.Table, len(s.state.Tables))

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"weir.dev/weir/pkg/cdc"
+	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/services/cdc-postgres/internal/catalog"
 	"weir.dev/weir/services/cdc-postgres/internal/core"
@@ -21,7 +22,7 @@ func (s *setup) takeOver(ctx context.Context) error {
 	if err != nil {
 		return fault.Wrap(err, fault.SrcPosition, s.where, "the ledgers' position is not readable")
 	}
-	if at.IsTorn() || s.mode() == cdc.Only {
+	if at.IsTorn() || halves.Mode(s.source.Snapshot) == cdc.Only {
 		return fault.New(fault.SrcPosition, s.where, fmt.Sprintf("nothing can go on from %s without a state: it lies within a transaction, or the source is a copy only", at.End))
 	}
 	s.state = enumeratorState{
@@ -71,7 +72,9 @@ func (s *setup) takeOver(ctx context.Context) error {
 	if s.state.Tables, err = s.capture(ctx, tables, nil); err != nil {
 		return err
 	}
-	s.assigner = cdc.NewAssigner(cdc.Config{Mode: cdc.Never, Readers: s.cfg.Readers, ChunkRows: int64(s.source.Snapshot.ChunkRows)}, s.tasks())
+	nothing := s.copying()
+	nothing.Mode = cdc.Never
+	s.assigner = cdc.NewAssigner(nothing, s.tasks())
 	s.cfg.Logger.InfoContext(ctx, "log goes on where the sinks are", slog.String("slot", s.state.Slot), slog.String("from", at.End.String()))
 	return s.leave(ctx)
 }
