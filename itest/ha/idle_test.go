@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/itest/mesh"
+	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/job"
 	"weir.dev/weir/services/weir/verify/process"
 )
@@ -72,7 +73,7 @@ func BenchmarkIdle(b *testing.B) {
 		return nil
 	})
 	for b.Loop() {
-		measureIdle(b, m, n)
+		measureIdle(b, m, records)
 	}
 }
 
@@ -98,7 +99,7 @@ func submitAll(b *testing.B, m *mesh.Mesh, n int) {
 	all.Wait()
 }
 
-func measureIdle(b *testing.B, m *mesh.Mesh, jobs int) {
+func measureIdle(b *testing.B, m *mesh.Mesh, records *mesh.Records) {
 	b.Helper()
 	const span = 300 * time.Second // a whole interval between two epochs of each
 	if err := harness.Pause(b.Context(), rest); err != nil {
@@ -119,7 +120,7 @@ func measureIdle(b *testing.B, m *mesh.Mesh, jobs int) {
 		}
 		return all
 	}
-	stored := written(b, m.NATS)
+	stored, jobs, epochs := written(b, m.NATS), 0, committedEpochs(b, records)
 	before, began := usage(), time.Now()
 	profiled := profile(b, m, span)
 	if err := harness.Pause(b.Context(), span); err != nil {
@@ -135,9 +136,28 @@ func measureIdle(b *testing.B, m *mesh.Mesh, jobs int) {
 			float64(after[name].Writes-before[name].Writes)/took)
 	}
 	syncs := float64(written(b, m.NATS)-stored) / took
-	b.Logf("%d idle jobs: %.1f %% of a core, %.1f messages/s into file streams, each synced", jobs, 100*all.Seconds()/took, syncs)
+	passed := 0
+	for name, at := range committedEpochs(b, records) {
+		jobs, passed = jobs+1, passed+int(at-epochs[name])
+	}
+	b.Logf("%d idle jobs: %.1f %% of a core, %.1f messages/s into file streams, each synced; %d epochs in %.0f s",
+		jobs, 100*all.Seconds()/took, syncs, passed, took)
 	b.ReportMetric(100*all.Seconds()/took, "%core")
 	b.ReportMetric(syncs, "syncs/s")
+}
+
+// committedEpochs are the epochs that the jobs have committed.
+func committedEpochs(b *testing.B, records *mesh.Records) map[string]epoch.ID {
+	b.Helper()
+	heads, err := records.Heads(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	all := make(map[string]epoch.ID, len(heads))
+	for name, v := range heads {
+		all[name] = v.Head.Committed
+	}
+	return all
 }
 
 // written is how many messages the file streams of a server have ever taken; with sync_interval always each is an fsync.
