@@ -127,18 +127,13 @@ func (c *committer) dropClaims(own string) error {
 	return nil
 }
 
+// refusal is the error of a verdict that is neither Apply nor Done.
 func (c *committer) refusal(v core.Verdict, found core.Row, commit sink.Commit) error {
-	switch v {
-	case core.Apply, core.Done:
-		return nil
-	case core.Fenced:
-		return fault.New(fault.SinkFenced, c.where, fmt.Sprintf("the claim has fence %s, this attempt %s", found.Fence, c.cfg.Fence))
-	case core.Foreign:
+	if v == core.Foreign {
 		return fault.New(fault.SinkManifestExists, c.where, fmt.Sprintf("%s has life %s, this job %s", c.path, found.Life, c.cfg.Life))
-	case core.Diverged:
 	}
-	return fault.New(fault.JobLedgerDiverged, c.where, fmt.Sprintf("the newest manifest is epoch %s %s; the commit of %s %s follows %s %s",
-		found.Ref.Epoch, found.Ref.Digest, commit.Ref.Epoch, commit.Ref.Digest, commit.Prev.Epoch, commit.Prev.Digest), "job", c.cfg.Job)
+	who := core.Claimant{Where: c.where, Ledger: "folder " + c.path, Job: c.cfg.Job, Life: c.cfg.Life, Fence: c.cfg.Fence}
+	return who.Refusal(v, found, commit.Ref, commit.Prev)
 }
 
 // Commit gives the epoch's files their names and publishes its manifest.

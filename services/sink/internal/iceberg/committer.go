@@ -37,23 +37,10 @@ func (c *committer) Claim(ctx context.Context) (job.LedgerRow, error) {
 	return job.LedgerRow{Life: orElse(found.Life, c.cfg.Life), Ref: found.Ref, Fence: found.Fence}, nil
 }
 
+// refusal is the error of a verdict that is neither Apply nor Done.
 func (c *committer) refusal(v core.Verdict, found core.Row, commit sink.Commit) error {
-	switch v {
-	case core.Apply, core.Done:
-		return nil
-	case core.Fenced:
-		return fault.New(fault.SinkFenced, c.where, fmt.Sprintf("the ledger has fence %s, this attempt %s", found.Fence, c.cfg.Fence))
-	case core.Foreign:
-		return fault.New(fault.JobLedgerForeign, c.where, fmt.Sprintf("the ledger in the catalog has life %s, this job %s", found.Life, c.cfg.Life),
-			"job", c.cfg.Job)
-	case core.Diverged:
-	}
-	why := "the row is missing"
-	if found != (core.Row{}) {
-		why = fmt.Sprintf("it holds epoch %s %s; the commit of %s %s follows %s %s", found.Ref.Epoch, found.Ref.Digest,
-			commit.Ref.Epoch, commit.Ref.Digest, commit.Prev.Epoch, commit.Prev.Digest)
-	}
-	return fault.New(fault.JobLedgerDiverged, c.where, why, "job", c.cfg.Job)
+	who := core.Claimant{Where: c.where, Ledger: "the ledger in the catalog", Job: c.cfg.Job, Life: c.cfg.Life, Fence: c.cfg.Fence}
+	return who.Refusal(v, found, commit.Ref, commit.Prev)
 }
 
 // maxRaces is how often a commit is built anew because another engine has committed to a table in between.

@@ -3,7 +3,6 @@ package mysql
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -66,7 +65,7 @@ func (c *Committer) enter(ctx context.Context, s *session) error {
 		return err
 	}
 	if v := core.Claim(found, c.cfg.Life, c.cfg.Fence); v == core.Fenced {
-		return c.refusal(v, found, nil)
+		return c.refusal(v, found, sink.Commit{})
 	}
 	if err := c.use(ctx, s); err != nil && !hasNumber(err, mysql.ER_BAD_DB_ERROR) {
 		return err // one that is not there will be made
@@ -115,7 +114,7 @@ func (c *Committer) claim(ctx context.Context) (found core.Row, err error) {
 		if found, err = c.ledger.read(ctx, s, true); err != nil {
 			return err
 		}
-		if err := c.refusal(core.Claim(found, c.cfg.Life, c.cfg.Fence), found, nil); err != nil {
+		if err := c.refusal(core.Claim(found, c.cfg.Life, c.cfg.Fence), found, sink.Commit{}); err != nil {
 			return err
 		}
 		if err := c.ledger.take(ctx, s, c.cfg.Life, c.cfg.Fence); err != nil {
@@ -129,7 +128,7 @@ func (c *Committer) claim(ctx context.Context) (found core.Row, err error) {
 		if found == (core.Row{}) {
 			found.Ref, found.Life = now.Ref, now.Life
 		}
-		return c.refusal(core.Claim(now, c.cfg.Life, c.cfg.Fence), now, nil)
+		return c.refusal(core.Claim(now, c.cfg.Life, c.cfg.Fence), now, sink.Commit{})
 	})
 	return found, err
 }
@@ -155,23 +154,11 @@ func (s *session) rollback(ctx context.Context) {
 }
 
 // refusal is the error of a verdict that is neither Apply nor Done.
-func (c *Committer) refusal(v core.Verdict, found core.Row, commit *sink.Commit) error {
-	switch v {
-	case core.Apply, core.Done:
-		return nil
-	case core.Fenced:
-		return fault.New(fault.SinkFenced, c.at.sink, fmt.Sprintf("the ledger has fence %s, this attempt %s", found.Fence, c.cfg.Fence))
-	case core.Foreign:
-		return fault.New(fault.JobLedgerForeign, c.at.sink, fmt.Sprintf("%s in database %s has life %s, this job %s",
-			ledgerTable, c.ledger.database, found.Life, c.cfg.Life), "job", c.cfg.Job)
-	case core.Diverged:
+func (c *Committer) refusal(v core.Verdict, found core.Row, commit sink.Commit) error {
+	who := core.Claimant{
+		Where: c.at.sink, Ledger: ledgerTable + " in database " + c.ledger.database, Job: c.cfg.Job, Life: c.cfg.Life, Fence: c.cfg.Fence,
 	}
-	why := "the row is missing"
-	if found != (core.Row{}) {
-		why = fmt.Sprintf("it holds epoch %s %s; the commit of %s %s follows %s %s", found.Ref.Epoch, found.Ref.Digest,
-			commit.Ref.Epoch, commit.Ref.Digest, commit.Prev.Epoch, commit.Prev.Digest)
-	}
-	return fault.New(fault.JobLedgerDiverged, c.at.sink, why, "job", c.cfg.Job)
+	return who.Refusal(v, found, commit.Ref, commit.Prev)
 }
 
 // Commit applies one durable epoch in one transaction with the ledger row.
@@ -210,7 +197,7 @@ func (c *Committer) lookUp(ctx context.Context, commit sink.Commit) (applied boo
 		}
 		v := core.Decide(found, c.cfg.Life, c.cfg.Fence, commit.Ref, commit.Prev)
 		applied = v == core.Done
-		return c.refusal(v, found, &commit)
+		return c.refusal(v, found, commit)
 	})
 	if err != nil {
 		return false, c.fail(ctx, err)
@@ -234,7 +221,7 @@ func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Resu
 	if v == core.Done {
 		return sink.Result{}, false, nil
 	}
-	if err := c.refusal(v, found, &commit); err != nil {
+	if err := c.refusal(v, found, commit); err != nil {
 		return sink.Result{}, false, err
 	}
 	a := &apply{c: c, s: s, epoch: int64(commit.Ref.Epoch), inUse: make(map[string]int)}

@@ -59,7 +59,7 @@ func (c *committer) claim(ctx context.Context) (core.Row, error) {
 		return core.Row{}, err
 	}
 	found := s.row()
-	if err := c.refusal(core.Claim(found, c.cfg.Life, c.cfg.Fence), found, nil); err != nil {
+	if err := c.refusal(core.Claim(found, c.cfg.Life, c.cfg.Fence), found, sink.Commit{}); err != nil {
 		return core.Row{}, err
 	}
 	out, err := c.outlet.Append(ctx, s.seq)
@@ -87,23 +87,9 @@ func (c *committer) forget() {
 }
 
 // refusal is the error of a verdict that is neither Apply nor Done.
-func (c *committer) refusal(v core.Verdict, found core.Row, commit *sink.Commit) error {
-	switch v {
-	case core.Apply, core.Done:
-		return nil
-	case core.Fenced:
-		return fault.New(fault.SinkFenced, c.where, fmt.Sprintf("the stream has fence %s, this attempt %s", found.Fence, c.cfg.Fence))
-	case core.Foreign:
-		return fault.New(fault.JobLedgerForeign, c.where, fmt.Sprintf("stream %s has life %s, this job %s",
-			c.target.Stream, found.Life, c.cfg.Life), "job", c.cfg.Job)
-	case core.Diverged:
-	}
-	why := "stream " + c.target.Stream + " is empty"
-	if found != (core.Row{}) {
-		why = fmt.Sprintf("stream %s holds epoch %s %s; the commit of %s %s follows %s %s", c.target.Stream, found.Ref.Epoch,
-			found.Ref.Digest, commit.Ref.Epoch, commit.Ref.Digest, commit.Prev.Epoch, commit.Prev.Digest)
-	}
-	return fault.New(fault.JobLedgerDiverged, c.where, why, "job", c.cfg.Job)
+func (c *committer) refusal(v core.Verdict, found core.Row, commit sink.Commit) error {
+	who := core.Claimant{Where: c.where, Ledger: "stream " + c.target.Stream, Job: c.cfg.Job, Life: c.cfg.Life, Fence: c.cfg.Fence}
+	return who.Refusal(v, found, commit.Ref, commit.Prev)
 }
 
 // Commit publishes what the stream does not have of an epoch, and its mark.
@@ -131,7 +117,7 @@ func (c *committer) commit(ctx context.Context, commit sink.Commit) (sink.Result
 		c.now = &s
 	}
 	v := core.Decide(c.now.row(), c.cfg.Life, c.cfg.Fence, commit.Ref, commit.Prev)
-	if err := c.refusal(v, c.now.row(), &commit); err != nil || v == core.Done {
+	if err := c.refusal(v, c.now.row(), commit); err != nil || v == core.Done {
 		return sink.Result{}, err
 	}
 	if open := c.now.Open; open.Epoch != 0 && open.Epoch != commit.Ref.Epoch {

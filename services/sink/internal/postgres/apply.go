@@ -106,7 +106,7 @@ func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error
 	if v == core.Done {
 		return sink.Result{}, nil
 	}
-	if err := a.c.refusal(v, found, &commit); err != nil {
+	if err := a.c.refusal(v, found, commit); err != nil {
 		return sink.Result{}, err
 	}
 	if err := a.truncate(ctx); err != nil {
