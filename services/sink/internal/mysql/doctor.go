@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -286,7 +287,7 @@ func (d *doctor) claimed(ctx context.Context, there bool) error {
 		}
 	}
 	life := d.checkup.Config.Life
-	switch verdict := core.Claim(row, orElse(life, "doctor"), row.Fence); {
+	switch verdict := core.Claim(row, cmp.Or(life, "doctor"), row.Fence); {
 	case row == core.Row{}:
 		d.ok("ledger", "no life of the job has written here")
 	case verdict == core.Apply:

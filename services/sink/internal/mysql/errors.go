@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,9 +82,9 @@ func translateServer(e *mysql.MyError, at place) error {
 	number := fmt.Sprintf("error %d", e.Code)
 	column, constraint := columnOf(e.Message), constraintOf(e.Message)
 	names := []string{
-		"where", at.sink, "table", orElse(at.table, "<table>"), "column", orElse(column, "<column>"),
-		"constraint", orElse(constraint, "<constraint>"), "job", orElse(at.job, "<job>"), "role", orElse(at.role, "<role>"),
-		"setting", settingOf(e.Code), "value", orElse(map[uint16]string{1665: "'ROW'"}[e.Code], "OFF"),
+		"where", at.sink, "table", cmp.Or(at.table, "<table>"), "column", cmp.Or(column, "<column>"),
+		"constraint", cmp.Or(constraint, "<constraint>"), "job", cmp.Or(at.job, "<job>"), "role", cmp.Or(at.role, "<role>"),
+		"setting", settingOf(e.Code), "value", cmp.Or(map[uint16]string{1665: "'ROW'"}[e.Code], "OFF"),
 		"right", "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, CREATE TEMPORARY TABLES",
 	}
 	wrap := func(code fault.Code, why string) error {
@@ -92,9 +93,9 @@ func translateServer(e *mysql.MyError, at place) error {
 	switch {
 	case slices.Contains(constraintErrors[:], e.Code):
 		return wrap(fault.SinkConstraint, fmt.Sprintf("constraint %s, column %s, %s",
-			orElse(constraint, "unnamed"), orElse(column, "unnamed"), number))
+			cmp.Or(constraint, "unnamed"), cmp.Or(column, "unnamed"), number))
 	case slices.Contains(valueErrors[:], e.Code):
-		return wrap(fault.SinkRow, fmt.Sprintf("column %s, %s", orElse(column, "unnamed"), number))
+		return wrap(fault.SinkRow, fmt.Sprintf("column %s, %s", cmp.Or(column, "unnamed"), number))
 	}
 	switch e.Code {
 	case 1045, 1698, 1862, 3118, 3159, 3955: // access denied, password expired, account locked, TLS required
@@ -195,11 +196,4 @@ func reasonOf(err error) string {
 		}
 		err = next
 	}
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/services/sink/internal/core"
 )
 
 // cell appends one value as a literal. ok is false when the column's type has no such value; then NULL was written.
@@ -184,27 +185,15 @@ func appendQuoted[T ~string | ~[]byte](dst []byte, v T) []byte {
 	return dst
 }
 
-// The changelog's own columns, after the table's.
-const (
-	colOp     = "_op"
-	colSeq    = "_seq"
-	colTs     = "_ts"
-	colTxn    = "_txn"
-	colOrd    = "_ord"
-	colEpoch  = "_epoch"
-	colAbsent = "_absent"
-)
-
-// changeColumns are the changelog's own columns with their types. `_op` has the numbers of rows.Op; (`_txn`, `_ord`)
-// names a change the same way on every replay; `_absent` lists the columns that the source did not send, as JSON.
+// changeColumns are the changelog's own columns with their types here.
 var changeColumns = [...]struct{ name, sqlType string }{
-	{colOp, "smallint"},
-	{colSeq, "bigint unsigned"},
-	{colTs, "datetime(6)"},
-	{colTxn, "bigint unsigned"},
-	{colOrd, "bigint"},
-	{colEpoch, "bigint"},
-	{colAbsent, "json"},
+	{core.ColOp, "smallint"},
+	{core.ColSeq, "bigint unsigned"},
+	{core.ColTs, "datetime(6)"},
+	{core.ColTxn, "bigint unsigned"},
+	{core.ColOrd, "bigint"},
+	{core.ColEpoch, "bigint"},
+	{core.ColAbsent, "json"},
 }
 
 // changeCells writes the changelog's columns of a row.

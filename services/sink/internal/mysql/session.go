@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -56,7 +57,7 @@ func newServer(raw string, at place) (server, error) {
 	if err != nil || u.Scheme != "mysql" || u.Hostname() == "" {
 		return bad("not mysql://user:password@host:3306/")
 	}
-	s := server{host: u.Hostname(), address: net.JoinHostPort(u.Hostname(), orElse(u.Port(), "3306")), user: u.User.Username()}
+	s := server{host: u.Hostname(), address: net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306")), user: u.User.Username()}
 	s.password, _ = u.User.Password()
 	switch u.Query().Get("tls") {
 	case "", "false":

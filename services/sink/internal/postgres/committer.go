@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,7 +110,7 @@ func (c *Committer) Claim(ctx context.Context) (job.LedgerRow, error) {
 	if err != nil {
 		return job.LedgerRow{}, c.fail(ctx, err)
 	}
-	return job.LedgerRow{Life: orElse(found.Life, c.cfg.Life), Ref: found.Ref, Fence: found.Fence}, nil
+	return job.LedgerRow{Life: cmp.Or(found.Life, c.cfg.Life), Ref: found.Ref, Fence: found.Fence}, nil
 }
 
 func (c *Committer) claim(ctx context.Context) (core.Row, error) {

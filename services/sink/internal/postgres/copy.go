@@ -9,29 +9,18 @@ import (
 
 	"weir.dev/weir/pkg/pgcodec"
 	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/services/sink/internal/core"
 )
 
-// The changelog's own columns, after the table's.
-const (
-	colOp     = "_op"
-	colSeq    = "_seq"
-	colTs     = "_ts"
-	colTxn    = "_txn"
-	colOrd    = "_ord"
-	colEpoch  = "_epoch"
-	colAbsent = "_absent"
-)
-
-// changeColumns are the changelog's own columns with their types. `_op` has the numbers of rows.Op; (`_txn`, `_ord`)
-// names a change the same way on every replay; `_absent` lists the columns that the source did not send.
+// changeColumns are the changelog's own columns with their types here.
 var changeColumns = [...]struct{ name, sqlType string }{
-	{colOp, "smallint"},
-	{colSeq, "bigint"},
-	{colTs, "timestamp with time zone"},
-	{colTxn, "bigint"},
-	{colOrd, "bigint"},
-	{colEpoch, "bigint"},
-	{colAbsent, "text[]"},
+	{core.ColOp, "smallint"},
+	{core.ColSeq, "bigint"},
+	{core.ColTs, "timestamp with time zone"},
+	{core.ColTxn, "bigint"},
+	{core.ColOrd, "bigint"},
+	{core.ColEpoch, "bigint"},
+	{core.ColAbsent, "text[]"},
 }
 
 // fieldsOf binds the writers of the columns `want` of a batch, then of the changelog's columns when epoch is not zero.

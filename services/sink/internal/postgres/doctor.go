@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,10 +51,10 @@ func Doctor(ctx context.Context, c Checkup) (findings []preflight.Finding, grant
 		return nil, "", err
 	}
 	life := c.Config.Life
-	c.Config.Life = orElse(life, "doctor")
+	c.Config.Life = cmp.Or(life, "doctor")
 	d := doctor{checkup: c, Committer: &Committer{
 		cfg: c.Config, pg: pg, at: place{sink: where, job: c.Config.Job},
-		ledger: ledger{schema: orElse(pg.Schema, defaultSchema), job: c.Config.Job, sink: c.Config.Sink.Name},
+		ledger: ledger{schema: cmp.Or(pg.Schema, defaultSchema), job: c.Config.Job, sink: c.Config.Sink.Name},
 	}}
 	d.checkup.Config.Life = life
 	if d.url, err = c.Config.Resolve(pg.URL.Raw()); err != nil {

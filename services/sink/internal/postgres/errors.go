@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,9 +73,9 @@ func translateSQL(pg *pgconn.PgError, err error, at place) error {
 	}
 	state := "SQLSTATE " + pg.Code
 	names := []string{
-		"where", at.sink, "table", orElse(at.table, "<table>"),
-		"column", orElse(pg.ColumnName, "<column>"), "constraint", orElse(pg.ConstraintName, "<constraint>"),
-		"job", orElse(at.job, "<job>"), "role", orElse(at.role, "<role>"), "right", rightOf(pg.Message),
+		"where", at.sink, "table", cmp.Or(at.table, "<table>"),
+		"column", cmp.Or(pg.ColumnName, "<column>"), "constraint", cmp.Or(pg.ConstraintName, "<constraint>"),
+		"job", cmp.Or(at.job, "<job>"), "role", cmp.Or(at.role, "<role>"), "right", rightOf(pg.Message),
 	}
 	wrap := func(code fault.Code, why string) error { return fault.Wrap(err, code, at.String(), why, names...) }
 	switch pg.Code {
@@ -108,9 +109,9 @@ func translateSQL(pg *pgconn.PgError, err error, at place) error {
 		return wrap(fault.SinkConstraint, state)
 	case "23": // integrity constraint violation; the message names constraint and column, the detail has the values
 		return wrap(fault.SinkConstraint, fmt.Sprintf("constraint %s, column %s, %s",
-			orElse(pg.ConstraintName, "unnamed"), orElse(pg.ColumnName, "unnamed"), state))
+			cmp.Or(pg.ConstraintName, "unnamed"), cmp.Or(pg.ColumnName, "unnamed"), state))
 	case "22": // data exception; its message may quote the value
-		return wrap(fault.SinkRow, fmt.Sprintf("column %s, %s", orElse(pg.ColumnName, "unnamed"), state))
+		return wrap(fault.SinkRow, fmt.Sprintf("column %s, %s", cmp.Or(pg.ColumnName, "unnamed"), state))
 	case "42": // the statement does not fit the target's tables
 		return wrap(fault.SinkMissingColumn, pg.Message)
 	}
@@ -145,11 +146,4 @@ func reasonOf(err error) string {
 		}
 		err = next
 	}
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -170,7 +171,7 @@ func (f *table) wantWrites(t *testing.T, writes, retains string) {
 	t.Helper()
 	var names []string
 	for _, c := range f.t.columns {
-		names = append(names, strings.Trim(orElse(c.name, "-"), `"`))
+		names = append(names, strings.Trim(cmp.Or(c.name, "-"), `"`))
 	}
 	if got := strings.Join(names, " "); got != writes {
 		t.Errorf("writes %s, want %s", got, writes)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -163,7 +164,7 @@ func ReadLedger(ctx context.Context, url, schema, job, sink string) (core.Ledger
 	// One snapshot for row and log, so that they agree.
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		var err error
-		out, err = ledger{schema: orElse(schema, defaultSchema), job: job, sink: sink}.history(ctx, tx)
+		out, err = ledger{schema: cmp.Or(schema, defaultSchema), job: job, sink: sink}.history(ctx, tx)
 		return err
 	})
 	if hasState(err, undefinedTable) {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ func Resend(ctx context.Context, cfg sink.Config, l sink.Letter, force bool) err
 	cfg.Sink.SchemaChange = spec.Exception
 	c := &Committer{
 		cfg: cfg, pg: pg, codec: codec, at: place{sink: "sinks." + cfg.Sink.Name, job: cfg.Job},
-		ledger:  ledger{schema: orElse(pg.Schema, defaultSchema), job: cfg.Job, sink: cfg.Sink.Name},
+		ledger:  ledger{schema: cmp.Or(pg.Schema, defaultSchema), job: cfg.Job, sink: cfg.Sink.Name},
 		targets: make(map[rows.TableID]*target),
 	}
 	if c.url, err = cfg.Resolve(pg.URL.Raw()); err != nil {
