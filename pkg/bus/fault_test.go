@@ -171,10 +171,7 @@ func TestReceiverSurvivesSilence(t *testing.T) {
 			t.Fatalf("next of an idle channel: %v", err)
 		}
 		l.HoldReplies()
-		start := time.Now()
-		if _, err := r.Next(t.Context()); !errors.Is(err, bus.ErrStalled) || time.Since(start) > 8*time.Second {
-			t.Fatalf("next: %v after %s, want ErrStalled", err, time.Since(start))
-		}
+		stalls(t, r)
 		for _, v := range []string{"1", "2"} {
 			if _, err := p.Publish(t.Context(), bus.DataSubject("shop", 1, writer, reader), nil, []byte(v)); err != nil {
 				t.Fatal(err)
@@ -190,32 +187,60 @@ func TestReceiverSurvivesSilence(t *testing.T) {
 	})
 }
 
+// stalls reads from a server that has fallen silent. The receiver says so while its connection still counts as alive.
+func stalls(t testing.TB, r *bus.Receiver) {
+	t.Helper()
+	start := time.Now()
+	if _, err := r.Next(t.Context()); !errors.Is(err, bus.ErrStalled) || time.Since(start) > 4*time.Second {
+		t.Fatalf("next: %v after %s, want ErrStalled", err, time.Since(start))
+	}
+}
+
 // Messages delivered into a connection that broke never arrive and are not repeated: the receiver must say so.
 func TestReceiverNoticesLostDelivery(t *testing.T) {
 	t.Parallel()
-	disturbed(t, func(t *testing.T, l *meshtest.Link, good, bad *bus.Conn) {
-		t.Helper()
-		createData(t, good, "shop", 1)
-		r := receiver(t, bad, writer)
-		defer r.Close()
-		p := publisher(t, good, bus.PublisherConfig{})
-		defer p.Close()
-		if _, err := r.Next(within(t, time.Second)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
-		}
-		l.HoldReplies()
-		if _, err := p.Publish(t.Context(), bus.DataSubject("shop", 1, writer, reader), nil, []byte("1")); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		l.Cut()
-		l.Release()
-		for range 2 { // and keep saying so
-			if _, err := r.Next(within(t, time.Minute)); !errors.Is(err, bus.ErrStreamGone) {
-				t.Fatalf("next: %v, want ErrStreamGone", err)
-			}
-		}
-	})
+	for name, before := range map[string]func(testing.TB, *meshtest.Link, *bus.Receiver){
+		"while it waits": func(testing.TB, *meshtest.Link, *bus.Receiver) {},
+		"after a silence": func(t testing.TB, _ *meshtest.Link, r *bus.Receiver) {
+			t.Helper()
+			stalls(t, r)
+		},
+		"behind heartbeats that came late": func(t testing.TB, l *meshtest.Link, r *bus.Receiver) {
+			t.Helper()
+			stalls(t, r)
+			l.Release()
+			synctest.Wait()
+			l.HoldReplies()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			disturbed(t, func(t *testing.T, l *meshtest.Link, good, bad *bus.Conn) {
+				t.Helper()
+				createData(t, good, "shop", 1)
+				r := receiver(t, bad, writer)
+				defer r.Close()
+				p := publisher(t, good, bus.PublisherConfig{})
+				defer p.Close()
+				if _, err := r.Next(within(t, time.Second)); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatal(err)
+				}
+				l.HoldReplies()
+				before(t, l, r)
+				if _, err := p.Publish(t.Context(), bus.DataSubject("shop", 1, writer, reader), nil, []byte("1")); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				l.Cut()
+				l.Release()
+				for range 2 { // and keep saying so
+					if _, err := r.Next(within(t, time.Minute)); !errors.Is(err, bus.ErrStreamGone) {
+						t.Fatalf("next: %v, want ErrStreamGone", err)
+					}
+				}
+			})
+		})
+	}
 }
 
 // An acknowledgement that goes down with a connection leaves its message in the stream, where the sender takes it for unread

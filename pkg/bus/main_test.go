@@ -88,10 +88,13 @@ func publisher(t testing.TB, c *bus.Conn, cfg bus.PublisherConfig) *bus.Publishe
 	return p
 }
 
-// receiver reads the channels into a subtask of the first attempt of the job "shop".
+// receiver reads the channels into a subtask of the first attempt of the job "shop". With its heartbeat it says that a
+// server is silent after 3 s, long before a connection is given up for that.
 func receiver(t testing.TB, c *bus.Conn, at plan.SubtaskID) *bus.Receiver {
 	t.Helper()
-	r, err := c.OpenReceiver(t.Context(), bus.ReceiverConfig{Job: "shop", Fence: 1, Subtask: at})
+	r, err := c.OpenReceiver(t.Context(), bus.ReceiverConfig{
+		Job: "shop", Fence: 1, Subtask: at, Heartbeat: 500 * time.Millisecond,
+	})
 	if err != nil {
 		t.Fatalf("open receiver: %v", err)
 	}

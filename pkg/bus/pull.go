@@ -76,8 +76,9 @@ func newPuller(l *link, stream, consumer string, batch, bytes int, brisk, calm p
 	return p, nil
 }
 
-// bind subscribes on the current session. What the last session brought and nobody has read yet stays in order before
-// what this one brings.
+// bind subscribes on the current session. Messages that the last session brought and nobody has read yet stay in order
+// before what this one brings. What it said about its pulls is over: it must not count as a message where lost ones are
+// looked for.
 func (p *puller) bind() error {
 	s, err := p.l.session()
 	if err != nil {
@@ -86,7 +87,9 @@ func (p *puller) bind() error {
 	// One pull's messages and the status messages of an unread one always fit, so that the client never drops any.
 	msgs := make(chan *nats.Msg, 2*p.batch+64)
 	for len(p.msgs) > 0 {
-		msgs <- <-p.msgs
+		if m := <-p.msgs; !isStatus(m) {
+			msgs <- m
+		}
 	}
 	inbox := s.nc.NewInbox() + "."
 	sub, err := s.subscribe(inbox+"*", msgs)
@@ -128,7 +131,7 @@ func (p *puller) fetch(ctx context.Context) (*nats.Msg, error) {
 				return nil, fmt.Errorf("%w for %s", ErrStalled, silence)
 			}
 		}
-		if m.Reply != "" || m.Header.Get("Status") == "" {
+		if !isStatus(m) {
 			p.account(m)
 			return m, nil
 		}
@@ -180,6 +183,12 @@ func (p *puller) account(m *nats.Msg) {
 		p.open, p.pace = false, p.brisk
 	}
 }
+
+// severed says that the session which p reads has ended: what has not been received will not come.
+func (p *puller) severed() bool { return p.s.life.Err() != nil }
+
+// isStatus says that m is about a pull, not a message of the stream.
+func isStatus(m *nats.Msg) bool { return m.Reply == "" && m.Header.Get("Status") != "" }
 
 // status handles a message about a pull.
 func (p *puller) status(m *nats.Msg) error {
