@@ -112,12 +112,9 @@ func (s *scene) loses(t *testing.T) {
 // hangs gives the writer of files a disk that takes nothing more: in the place of the files that it is going to open there
 // are pipes that nobody reads, and more is written than a pipe holds.
 func (s *scene) hangs(t *testing.T) {
-	d, err := s.detail(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fence := s.mesh.Status(t, "shop").Fence // of the record: the service's view may still be of the attempt before
 	for n := range 200 {
-		if err := syscall.Mkfifo(s.pipe(d.Fence, n), 0o600); err != nil {
+		if err := syscall.Mkfifo(s.pipe(fence, n), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
