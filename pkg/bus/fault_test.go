@@ -211,6 +211,10 @@ func (l *lines) String() string {
 // A denied subject looks like a time-out; the caller must learn the difference.
 func TestDenied(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, denied)
+}
+
+func denied(t *testing.T) {
 	s := meshtest.StartServer(t, meshtest.ServerOptions{Configure: func(o *server.Options) {
 		o.Users = []*server.User{
 			{Username: "root", Password: "x"},
@@ -221,13 +225,16 @@ func TestDenied(t *testing.T) {
 			}},
 		}
 	}})
+	defer s.Shutdown()
 	root := connectAs(t, bus.Options{Name: "root", URL: "nats://root:x@mesh", InProcess: s})
+	defer root.Close()
 	base(t, root)
 	createData(t, root, "shop", 1)
 	log := new(lines)
 	c := connectAs(t, bus.Options{
 		Name: "sink", URL: "nats://sink:x@mesh", InProcess: s, Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
+	defer c.Close()
 	_, err := bucket(t, c, bus.RegistryBucket).Put(within(t, 300*time.Millisecond), bus.HeadKey("a"), nil)
 	if !errors.Is(err, bus.ErrDenied) || fault.ClassOf(err) != fault.Permanent {
 		t.Errorf("put: %v, want ErrDenied", err)
@@ -236,6 +243,7 @@ func TestDenied(t *testing.T) {
 		t.Errorf("purge: %v, want ErrDenied", err)
 	}
 	p := publisher(t, c, bus.PublisherConfig{AckTimeout: time.Minute})
+	defer p.Close()
 	if _, err := p.Publish(t.Context(), bus.DataSubject("shop", 1, writer, reader), nil, nil); err != nil {
 		t.Fatal(err)
 	}
