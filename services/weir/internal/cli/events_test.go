@@ -132,7 +132,7 @@ func (w world) follow(t *testing.T, args ...string) follower {
 // until takes events until one is as wanted.
 func (f follower) until(t *testing.T, wanted func(job.Notice) bool) []job.Notice {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	var all []job.Notice
 	for {
 		select {
@@ -145,7 +145,7 @@ func (f follower) until(t *testing.T, wanted func(job.Notice) bool) []job.Notice
 				return all
 			}
 		case <-deadline:
-			t.Fatalf("not told within 20 s; told was %+v", all)
+			t.Fatalf("not told within a minute; told was %+v", all)
 		}
 	}
 }

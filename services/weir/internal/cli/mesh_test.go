@@ -95,8 +95,8 @@ func startMesh(t *testing.T) world {
 	case err := <-ended:
 		ended <- err
 		t.Fatalf("the mesh ended before it was ready: %v", err)
-	case <-time.After(20 * time.Second):
-		t.Fatal("the mesh is not ready after 20 s")
+	case <-time.After(time.Minute):
+		t.Fatal("the mesh is not ready after a minute")
 	}
 	return world{url: server.URL()}
 }
