@@ -78,8 +78,9 @@ func (b *book) allBinary() bool {
 	return true
 }
 
-// describe explains a Relation message by the catalog as it is now.
-func (b *book) describe(ctx context.Context, conn *pgx.Conn, message []byte) (*described, error) {
+// describe explains a Relation message by the catalog as it is now, which is not before the transaction that the message is
+// of.
+func (b *book) describe(ctx context.Context, conn *pgx.Conn, message []byte, xid uint32) (*described, error) {
 	r, err := pgoutput.ParseRelation(message)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.PGDecode, b.where, err.Error())
@@ -87,14 +88,14 @@ func (b *book) describe(ctx context.Context, conn *pgx.Conn, message []byte) (*d
 	name := pgrepl.TableName{Schema: r.Schema, Name: r.Name}
 	if d := b.judge(r, name); d != nil {
 		if oid, wanted := b.captured[name]; wanted && oid != r.OID {
-			return b.former(ctx, conn, d, oid, name)
+			return b.former(ctx, conn, d, oid, name, xid)
 		}
 		return d, nil
 	}
 	// A table is described when something of it may have changed, which its names need not show.
-	now, err := catalog.ByOID(ctx, conn, r.OID)
+	now, err := b.behind(ctx, conn, r.OID, name, xid)
 	if err != nil {
-		return nil, fmt.Errorf("read table %s from the catalog: %w", name, err)
+		return nil, err
 	}
 	if now != nil {
 		b.tables[r.OID] = now
@@ -119,15 +120,30 @@ func (b *book) describe(ctx context.Context, conn *pgx.Conn, message []byte) (*d
 
 // former settles a relation that has the name of a captured table and is another one. When the captured one still has its
 // name, it is the one that took the place of the other, and nothing of the other counts.
-func (b *book) former(ctx context.Context, conn *pgx.Conn, d *described, captured uint32, name pgrepl.TableName) (*described, error) {
-	now, err := catalog.ByOID(ctx, conn, captured)
+func (b *book) former(
+	ctx context.Context, conn *pgx.Conn, d *described, captured uint32, name pgrepl.TableName, xid uint32,
+) (*described, error) {
+	now, err := b.behind(ctx, conn, captured, name, xid)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read table %s from the catalog: %w", name, err)
+		return nil, err
 	case now != nil && now.Name == name:
 		return &described{relation: d.relation}, nil
 	}
 	return d, nil
+}
+
+// behind reads a table from a catalog that has what a transaction of the log has done to it.
+func (b *book) behind(ctx context.Context, conn *pgx.Conn, oid uint32, name pgrepl.TableName, xid uint32) (*catalog.Table, error) {
+	err := catalog.Settle(ctx, conn, xid)
+	if err != nil {
+		return nil, fmt.Errorf("wait until transaction %d is visible: %w", xid, err)
+	}
+	now, err := catalog.ByOID(ctx, conn, oid)
+	if err != nil {
+		return nil, fmt.Errorf("read table %s from the catalog: %w", name, err)
+	}
+	return now, nil
 }
 
 // judge settles the tables of which no row is read: those that are not captured, and those that are no longer what was

@@ -238,9 +238,9 @@ func (l *link) receive(ctx context.Context, conn *pgx.Conn, stream *pgrepl.Strea
 		}
 		l.progress.metrics.arrived(ctx, len(chunk.Data))
 		it := item{session: req.number, chunk: chunk}
-		for _, at := range chunk.Relations {
-			book.reach(chunk, at)
-			d, err := book.describe(ctx, conn, chunk.Message(at))
+		for _, r := range chunk.Relations {
+			book.reach(chunk, r.At)
+			d, err := book.describe(ctx, conn, chunk.Message(r.At), r.Xid)
 			if errors.Is(err, errAsText) {
 				return err
 			}

@@ -18,13 +18,13 @@ import (
 // wire builds a stretch of log as the server sends it.
 type wire struct {
 	b         []byte
-	relations []int
+	relations []pgrepl.Relation
 	tables    []*described
 }
 
 func (w *wire) data(message []byte) *wire {
 	if message[0] == pgoutput.KindRelation {
-		w.relations = append(w.relations, len(w.b))
+		w.relations = append(w.relations, pgrepl.Relation{At: len(w.b)})
 	}
 	w.b = append(w.b, 'd')
 	w.b = binary.BigEndian.AppendUint32(w.b, uint32(4+25+len(message)))

@@ -68,6 +68,7 @@ type Stream struct {
 	atWork func(pid uint32) bool
 
 	buf   []byte // received bytes without a complete message yet
+	xid   uint32 // of the last transaction that has begun
 	fail  error  // what to return once everything before it was handed out
 	nap   time.Duration
 	low   lowWater
@@ -191,33 +192,6 @@ func serverError(body []byte) error {
 // System is what the server said about itself when the connection was opened.
 func (s *Stream) System() System { return s.system }
 
-// Chunk is a run of whole CopyData messages, headers included, in the order of the log.
-type Chunk struct {
-	Data []byte
-	// Relations are the offsets of the messages of Data that describe a table.
-	Relations []int
-
-	spare chan<- []byte // takes Data back; nil when it is too small to be worth it
-}
-
-// Message is the payload of the CopyData message at an offset: what follows its header and that of XLogData.
-func (c Chunk) Message(at int) []byte {
-	n := int(binary.BigEndian.Uint32(c.Data[at+1:])) + 1
-	return c.Data[at+30 : at+n]
-}
-
-// Release gives the chunk's memory back for reading; nothing of it may be used any more. It may be called from another
-// goroutine, and need not be called.
-func (c Chunk) Release() {
-	if c.spare == nil {
-		return
-	}
-	select {
-	case c.spare <- c.Data[:0]:
-	default:
-	}
-}
-
 // Receive waits for the next bytes of the log. The chunk's memory is the caller's until Release.
 func (s *Stream) Receive() (Chunk, error) {
 	for s.fail == nil {
@@ -283,8 +257,15 @@ func (s *Stream) cut() (c Chunk, end int) {
 		}
 		switch b[end] {
 		case 'd':
-			if n > 30 && b[end+5] == 'w' && b[end+30] == 'R' {
-				c.Relations = append(c.Relations, end)
+			if n > 30 && b[end+5] == 'w' {
+				switch b[end+30] {
+				case 'B':
+					if n > 50 {
+						s.xid = binary.BigEndian.Uint32(b[end+47:]) // behind the places of its commit, in the log and in time
+					}
+				case 'R':
+					c.Relations = append(c.Relations, Relation{end, s.xid})
+				}
 			}
 		case 'E':
 			s.fail = serverError(b[end+5 : end+n])
