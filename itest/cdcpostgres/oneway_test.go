@@ -110,11 +110,13 @@ func TestOneWaySilence(t *testing.T) {
 	for name, c := range map[string]struct {
 		direction muted
 		load      bool
+		alter     bool // the catalog is asked in the silence
 	}{
-		"server is not heard, idle":       {fromServer, false},
-		"server is not heard, under load": {fromServer, true},
-		"client is not heard, idle":       {fromClient, false},
-		"client is not heard, under load": {fromClient, true},
+		"server is not heard, idle":       {fromServer, false, false},
+		"server is not heard, under load": {fromServer, true, false},
+		"client is not heard, idle":       {fromClient, false, false},
+		"client is not heard, under load": {fromClient, true, false},
+		"client is not heard, altered":    {fromClient, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,6 +129,9 @@ func TestOneWaySilence(t *testing.T) {
 			a.takeEpoch(t)
 			g.close()
 			began := time.Now()
+			if c.alter {
+				j.exec(t, "ALTER TABLE t ADD v int")
+			}
 			if c.load {
 				j.exec(t, "INSERT INTO t SELECT generate_series(100, 20000); DELETE FROM t WHERE id >= 100")
 			}
@@ -136,7 +141,11 @@ func TestOneWaySilence(t *testing.T) {
 			a.stop()
 			a = j.start(t)
 			j.exec(t, "INSERT INTO t VALUES (2)")
-			a.takeUntil(t, "insert public.t id=2")
+			last := "insert public.t id=2"
+			if c.alter {
+				last += " v=NULL"
+			}
+			a.takeUntil(t, last)
 		})
 	}
 }

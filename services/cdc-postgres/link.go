@@ -199,6 +199,7 @@ func (l *link) session(ctx context.Context, req request) error {
 		if err := l.status(ctx, stream); err != nil && ctx.Err() == nil {
 			statusErr = err
 			_ = stream.Close()
+			cancel() // receive may be waiting for the catalog, over a connection that is as dead
 		}
 	})
 	tasks.Go(func() {
