@@ -88,13 +88,21 @@ func publisher(t testing.TB, c *bus.Conn, cfg bus.PublisherConfig) *bus.Publishe
 	return p
 }
 
-// receiver reads the channels into a subtask of the first attempt of the job "shop". With its heartbeat it says that a
-// server is silent after 3 s, long before a connection is given up for that.
+// receiver reads the channels into a subtask of the first attempt of the job "shop".
 func receiver(t testing.TB, c *bus.Conn, at plan.SubtaskID) *bus.Receiver {
 	t.Helper()
-	r, err := c.OpenReceiver(t.Context(), bus.ReceiverConfig{
-		Job: "shop", Fence: 1, Subtask: at, Heartbeat: 500 * time.Millisecond,
-	})
+	return receiverAt(t, c, at, 0)
+}
+
+// alert is a receiver in virtual time that says that a server is silent long before a connection is given up for that.
+func alert(t testing.TB, c *bus.Conn, at plan.SubtaskID) *bus.Receiver {
+	t.Helper()
+	return receiverAt(t, c, at, 500*time.Millisecond)
+}
+
+func receiverAt(t testing.TB, c *bus.Conn, at plan.SubtaskID, heartbeat time.Duration) *bus.Receiver {
+	t.Helper()
+	r, err := c.OpenReceiver(t.Context(), bus.ReceiverConfig{Job: "shop", Fence: 1, Subtask: at, Heartbeat: heartbeat})
 	if err != nil {
 		t.Fatalf("open receiver: %v", err)
 	}
