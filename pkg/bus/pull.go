@@ -32,15 +32,15 @@ type pace struct{ expires, heartbeat time.Duration }
 // message; a count-sized fetch of big messages crosses the server's 64 MiB budget per connection, which drops the client
 // and loses what was under way. Here every pull has the full byte size, never less than one message can take.
 type puller struct {
-	l         *link
-	next      string // API subject of the consumer
-	s         *session
-	inbox     string
-	sub       *nats.Subscription
-	msgs      chan *nats.Msg
-	batch     int
-	bytes     int
-	timer     *time.Timer
+	l     *link
+	next  string // API subject of the consumer
+	s     *session
+	inbox string
+	sub   *nats.Subscription
+	msgs  chan *nats.Msg
+	batch int
+	bytes int
+	timer *time.Timer
 
 	// pace is that of the outstanding or of the next pull: calm instead of brisk once a whole pull has brought nothing.
 	pace, brisk, calm pace
