@@ -10,7 +10,6 @@ import (
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
-	"github.com/apache/iceberg-go/table/compaction"
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/services/sink/internal/core"
@@ -148,34 +147,30 @@ func (c *committer) compact(ctx context.Context, t *table.Table, tx *table.Trans
 		return false, nil
 	}
 	c.upkeep.files[p] = files
-	tasks, err := t.Scan().PlanFiles(ctx)
+	r, err := planned(ctx, t, c.fs)
 	if err != nil {
 		return false, err
 	}
-	groups := tiers(tasks)
-	if indebted {
-		groups = owed(tasks)
+	groups := tiers(r.tasks)
+	if indebted && slices.ContainsFunc(r.tasks, func(task table.FileScanTask) bool { return len(task.EqualityDeleteFiles) > 0 }) {
+		groups = owed(r.tasks)
 	}
-	rewritten := make(map[string]struct{})
-	for _, g := range groups {
-		for _, task := range g.Tasks {
-			rewritten[task.File.FilePath()] = struct{}{}
-		}
-	}
-	var dead []iceberg.DataFile
-	if deletes > 0 {
-		if dead, err = compaction.CollectDeadEqualityDeletesWithSpecs(ctx, c.fs, t.Metadata(), t.CurrentSnapshot(), rewritten); err != nil {
-			return false, err
-		}
-	}
-	if len(groups) == 0 {
+	dead := r.dead(groups)
+	if len(groups)+len(dead) == 0 {
 		return false, nil
 	}
-	_, err = tx.RewriteDataFiles(ctx, groups, table.RewriteDataFilesOptions{
-		SnapshotProps: iceberg.Properties{"weir.job": c.cfg.Job, "weir.sink": c.cfg.Sink.Name, "weir.compaction": "true"}, ExtraDeleteFilesToRemove: dead,
-		GroupOptions: []table.CompactionGroupOption{table.WithCompactionTargetFileSize(2 * full), table.WithCompactionScanConcurrency(1)},
-	})
-	return err == nil, err
+	made := tx.NewRewrite(iceberg.Properties{"weir.job": c.cfg.Job, "weir.sink": c.cfg.Sink.Name, "weir.compaction": "true"})
+	for _, g := range groups {
+		result, err := r.group(ctx, g)
+		if err != nil {
+			return false, err
+		}
+		made.ApplyResult(result)
+	}
+	for _, d := range dead {
+		made.DeleteFile(d)
+	}
+	return true, made.Commit(ctx)
 }
 
 // tiers are files of about one size, when there are enough of them.
