@@ -1,6 +1,7 @@
 package iceberg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,9 +153,10 @@ func (c *committer) compact(ctx context.Context, t *table.Table, tx *table.Trans
 		return false, err
 	}
 	groups := tiers(r.tasks)
-	if indebted && slices.ContainsFunc(r.tasks, func(task table.FileScanTask) bool { return len(task.EqualityDeleteFiles) > 0 }) {
+	if indebted && slices.ContainsFunc(r.tasks, reached) {
 		groups = owed(r.tasks)
 	}
+	groups = atOnce(groups)
 	dead := r.dead(groups)
 	if len(groups)+len(dead) == 0 {
 		return false, nil
@@ -189,11 +191,42 @@ func tiers(tasks []table.FileScanTask) []table.CompactionTaskGroup {
 		}, tier)...)
 }
 
-// owed are all files that equality deletes reach, and small ones with them.
+func reached(t table.FileScanTask) bool { return len(t.EqualityDeleteFiles) > 0 }
+
+// owed are all files that equality deletes reach, and small ones with them, the oldest first: a delete dies with the last file that is
+// older than it.
 func owed(tasks []table.FileScanTask) []table.CompactionTaskGroup {
+	age := func(t table.FileScanTask) int64 {
+		if t.DataSequenceNumber == nil {
+			return 0
+		}
+		return *t.DataSequenceNumber
+	}
+	tasks = slices.SortedStableFunc(slices.Values(tasks), func(x, y table.FileScanTask) int { return cmp.Compare(age(x), age(y)) })
 	return grouped(tasks, func(t table.FileScanTask) (string, bool) {
-		return fmt.Sprint(t.File.Partition()), len(t.EqualityDeleteFiles) > 0 || t.File.FileSizeBytes() < full
+		return fmt.Sprint(t.File.Partition()), reached(t) || t.File.FileSizeBytes() < full
 	}, 1)
+}
+
+// atOnce is as much of groups as one epoch pays for, so that the next one does not wait for the whole table. The rest is owed still.
+func atOnce(groups []table.CompactionTaskGroup) (some []table.CompactionTaskGroup) {
+	left := int64(full)
+	for _, g := range groups {
+		var part table.CompactionTaskGroup
+		part.PartitionKey = g.PartitionKey
+		for _, t := range g.Tasks {
+			if left <= 0 {
+				break
+			}
+			part.Tasks = append(part.Tasks, t)
+			part.TotalSizeBytes += t.File.FileSizeBytes()
+			left -= t.File.FileSizeBytes()
+		}
+		if len(part.Tasks) > 1 || slices.ContainsFunc(part.Tasks, reached) {
+			some = append(some, part)
+		}
+	}
+	return some
 }
 
 func grouped(tasks []table.FileScanTask, key func(table.FileScanTask) (string, bool), least int) []table.CompactionTaskGroup {

@@ -23,7 +23,7 @@ type share struct {
 	keys int
 }
 
-func usualShare() share { return share{group: 16 << 20, batch: 1 << 20, keys: 32 << 20} }
+func usualShare() share { return share{group: 8 << 20, batch: 1 << 19, keys: 32 << 20} }
 
 // rewriting replaces files of a table by fewer ones with the same rows. The library's own compaction holds the rows of a whole file, a
 // queue of batches behind it, and for each file the keys of all deletes that reach it; all of these grow with the table.

@@ -147,7 +147,8 @@ func (p *place) create(r role, s *rows.Schema) (table.Metadata, *evolution, erro
 		propOwner: p.owner(), propSource: string(s.Table()), propRole: string(r), propColumns: string(columns),
 		table.PropertyFormatVersion: strconv.Itoa(formatVersion),
 		// Others that write must do as this sink does.
-		"write.delete.mode": "merge-on-read", "write.parquet.compression-codec": "zstd",
+		"write.delete.mode":         "merge-on-read",
+		table.ParquetCompressionKey: "zstd", table.ParquetCompressionLevelKey: strconv.Itoa(compressionLevel),
 		table.MaxSnapshotAgeMsKey:   strconv.FormatInt(snapshotAge.Milliseconds(), 10),
 		table.MinSnapshotsToKeepKey: strconv.Itoa(snapshotsMin),
 	}, id)

@@ -16,10 +16,11 @@ import (
 )
 
 const (
-	// runLimit is the size at which a table's open rows become files, before the epoch ends. Files of it are not small.
-	runLimit = 64 << 20
+	// runLimit is the size at which a table's open rows become files, before the epoch ends. Files of it are not small. While they
+	// are made, the rows are there once more as columns of the changelog and once as files.
+	runLimit = 32 << 20
 	// openLimit bounds what all tables together hold.
-	openLimit = 128 << 20
+	openLimit = 64 << 20
 )
 
 // writer turns rows into data files, and into pieces on the bus where it cannot.
