@@ -20,8 +20,35 @@ import (
 	"weir.dev/weir/pkg/rows"
 )
 
-// maxRowGroup bounds what a reader has to hold at once.
-const maxRowGroup = 1 << 20
+// What a reader has to hold at once: rows of about groupBytes, and no fewer than leastRowGroup unless they are very large.
+const (
+	groupBytes    = 8 << 20
+	leastRowGroup = 1 << 13
+	maxRowGroup   = 1 << 20
+)
+
+// rowGroup is how many rows of a size a row group has.
+func rowGroup(bytes, size int64) int64 { return min(max(bytes/max(size, 1), 1), maxRowGroup) }
+
+// heldBy is the size of the memory behind a batch, which may be a part of it.
+func heldBy(r arrow.RecordBatch) (n int64) {
+	for _, c := range r.Columns() {
+		n += held(c.Data())
+	}
+	return n
+}
+
+func held(d arrow.ArrayData) (n int64) {
+	for _, b := range d.Buffers() {
+		if b != nil {
+			n += int64(b.Len())
+		}
+	}
+	for _, c := range d.Children() {
+		n += held(c)
+	}
+	return n
+}
 
 // compressionLevel is that of Parquet's zstd, for rewrites as well: compressors of each level are kept apart, some 30 MiB for those of the
 // library's default, which makes files 4 % smaller.
@@ -130,8 +157,14 @@ func specialTexts(b *rows.Batch) arrow.Array {
 // encode writes records as one Parquet file.
 func encode(f form, records []arrow.RecordBatch) (*bytes.Buffer, *pqarrow.FileWriter, int, error) {
 	var out bytes.Buffer
+	var size, count int64
+	for _, r := range records {
+		count += r.NumRows()
+		size += heldBy(r)
+	}
+	limit := max(rowGroup(groupBytes, size/max(count, 1)), leastRowGroup)
 	w, err := pqarrow.NewFileWriter(f.arrow, &out, parquet.NewWriterProperties(
-		parquet.WithMaxRowGroupLength(maxRowGroup), parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCompressionLevel(compressionLevel),
+		parquet.WithMaxRowGroupLength(limit), parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCompressionLevel(compressionLevel),
 		parquet.WithCreatedBy("weir"), parquet.WithStats(true), parquet.WithDictionaryDefault(false),
 	), pqarrow.DefaultWriterProps())
 	if err != nil {

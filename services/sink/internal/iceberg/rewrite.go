@@ -23,7 +23,7 @@ type share struct {
 	keys int
 }
 
-func usualShare() share { return share{group: 8 << 20, batch: 1 << 19, keys: 32 << 20} }
+func usualShare() share { return share{group: groupBytes, batch: 1 << 19, keys: 32 << 20} }
 
 // rewriting replaces files of a table by fewer ones with the same rows. The library's own compaction holds the rows of a whole file, a
 // queue of batches behind it, and for each file the keys of all deletes that reach it; all of these grow with the table.
@@ -136,7 +136,7 @@ func (r *rewriting) group(ctx context.Context, g table.CompactionTaskGroup) (tab
 	}
 	made := table.WriteRecords(ctx, r.t, schema, r.living(ctx, g.Tasks, gone, int(min(max(r.share.batch/size, 1), 1<<13))),
 		table.WithClusteredWrite(), table.WithTargetFileSize(2*full), table.WithRecordBatchBufferSize(1),
-		table.WithParquetRowGroupLimit(int(min(max(r.share.group/size, 1), maxRowGroup))))
+		table.WithParquetRowGroupLimit(int(rowGroup(r.share.group, size))))
 	for f, err := range made {
 		if err != nil {
 			return out, fmt.Errorf("write rows anew: %w", err)
@@ -153,28 +153,11 @@ func (r *rewriting) rowSize(ctx context.Context, task table.FileScanTask) (int64
 		if err != nil {
 			return 0, err
 		}
-		var size int64
-		for _, c := range b.Columns() {
-			size += held(c.Data())
-		}
-		size /= b.NumRows()
+		size := heldBy(b) / b.NumRows()
 		b.Release()
 		return max(size, 1), nil
 	}
 	return r.share.batch, nil // it has no rows
-}
-
-// held is the size of the memory behind an array.
-func held(d arrow.ArrayData) (n int64) {
-	for _, b := range d.Buffers() {
-		if b != nil {
-			n += int64(b.Len())
-		}
-	}
-	for _, c := range d.Children() {
-		n += held(c)
-	}
-	return n
 }
 
 // living yields the rows of files that no delete has taken.
