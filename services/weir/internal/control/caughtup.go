@@ -16,9 +16,10 @@ import (
 	"weir.dev/weir/pkg/report"
 )
 
-// CaughtUp waits until every source is INCREMENTAL and everything up to its head, as it was at some moment behind the call, is in an
-// epoch that every sink has committed. That moment is told by no clock: the call asks for an epoch, and a head counts that a reader
-// asked for when the barrier of that epoch had passed it. A job at rest that can never catch up is an error.
+// CaughtUp waits until every source is INCREMENTAL with all its tables copied, those too that are copied beside the log, and
+// everything up to its head, as it was at some moment behind the call, is in an epoch that every sink has committed. That moment is
+// told by no clock: when the tables are copied the call asks for an epoch, and a head counts that a reader asked for when the barrier
+// of that epoch had passed it. A job at rest that can never catch up is an error.
 func (c *Client) CaughtUp(ctx context.Context, name string) error {
 	return c.Explained(ctx, name, c.caughtUp(ctx, name))
 }
@@ -45,7 +46,7 @@ func (c *Client) Explained(ctx context.Context, name string, err error) error {
 }
 
 func (c *Client) caughtUp(ctx context.Context, name string) error {
-	goal, err := c.heads(ctx, name)
+	goal, least, err := c.heads(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -61,8 +62,10 @@ func (c *Client) caughtUp(ctx context.Context, name string) error {
 		case h.Committed == seen:
 			return false, nil
 		}
+		// Positions alone do not say that the rows of a copy are committed, which moves none; and a log that was made anew may
+		// begin below that of the epochs from before.
 		seen = h.Committed
-		if c.covered(ctx, h, goal) {
+		if h.Committed >= least && c.covered(ctx, h, goal) {
 			return true, nil
 		}
 		// The reader was not there yet. Without input the next epoch would wait for the idle interval.
@@ -85,20 +88,20 @@ func (c *Client) epoch(ctx context.Context, name string) (sequence uint64, err e
 // goal is where readers have to come, by the subtask.
 type goal map[plan.SubtaskID]position.Position
 
-// heads waits until every reader has told where the head of its source was behind the call. A reader whose source has no head to
-// observe has no goal: it is caught up when the job is.
-func (c *Client) heads(ctx context.Context, name string) (goal, error) {
+// heads waits until every reader has told where the head of its source was behind the call, and returns the epoch behind whose
+// barrier that was. A reader whose source has no head to observe has no goal: it is caught up when the job is.
+func (c *Client) heads(ctx context.Context, name string) (goal, epoch.ID, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	s := search{c: c, name: name}
 	for {
 		found, why, err := s.look(ctx)
 		if found != nil || err != nil {
-			return found, err
+			return found, s.epoch, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, waited(ctx, name, why)
+			return nil, 0, waited(ctx, name, why)
 		case <-tick.C:
 		}
 	}
@@ -132,6 +135,13 @@ func (s *search) look(ctx context.Context) (found goal, why string, err error) {
 		return nil, "", reasonFault(h)
 	case !h.Phase.Active():
 		return nil, fmt.Sprintf("the job is %s (%s %s)", h.Phase, h.Reason.Code, h.Reason.Text), nil
+	}
+	st := progress.Build(o)
+	if why := copying(&st); why != "" {
+		s.sequence, s.epoch = 0, 0
+		return nil, why, nil
+	}
+	switch {
 	case s.sequence == 0 || time.Since(s.at) > askAgain:
 		s.at = time.Now()
 		s.sequence, err = s.c.epoch(ctx, s.name)
@@ -142,7 +152,6 @@ func (s *search) look(ctx context.Context) (found goal, why string, err error) {
 	if s.epoch == 0 {
 		return nil, "no epoch has begun", nil
 	}
-	st := progress.Build(o)
 	found = make(goal)
 	for i := range st.Sources {
 		if why := s.source(&st.Sources[i], found); why != "" {
@@ -150,6 +159,22 @@ func (s *search) look(ctx context.Context) (found goal, why string, err error) {
 		}
 	}
 	return found, "", nil
+}
+
+// copying names a table whose rows are still being copied, or an enumerator that has not told yet; empty when there is none.
+func copying(st *Status) (why string) {
+	for i := range st.Sources {
+		src := &st.Sources[i]
+		if src.Enumerator == nil {
+			return "source " + src.Name + " has not told what is copied"
+		}
+		for j := range src.Tables {
+			if t := &src.Tables[j]; t.Lifecycle == report.Snapshot {
+				return fmt.Sprintf("table %s of source %s is copied", t.Name, src.Name)
+			}
+		}
+	}
+	return ""
 }
 
 // source adds the heads of a source to a goal, or says what is missing.
