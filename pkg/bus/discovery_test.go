@@ -29,7 +29,7 @@ func raw(t *testing.T, s *meshtest.Server) *nats.Conn {
 }
 
 // discovered asks all services of the mesh, as `nats micro` does.
-func discovered[T any](t *testing.T, s *meshtest.Server, verb micro.Verb, name string) []T {
+func discovered[T any](t *testing.T, s *meshtest.Server, verb micro.Verb, name string, want int) []T {
 	t.Helper()
 	nc := raw(t, s)
 	subject, err := micro.ControlSubject(verb, name, "")
@@ -45,7 +45,11 @@ func discovered[T any](t *testing.T, s *meshtest.Server, verb micro.Verb, name s
 	}
 	var all []T
 	for {
-		m, err := inbox.NextMsg(300 * time.Millisecond)
+		wait := 10 * time.Second // for those that are wanted
+		if len(all) >= want {
+			wait = 300 * time.Millisecond // for more
+		}
+		m, err := inbox.NextMsg(wait)
 		if errors.Is(err, nats.ErrTimeout) || err == nil && len(m.Data) == 0 {
 			return all
 		}
@@ -76,7 +80,7 @@ func TestDiscovery(t *testing.T) {
 		waitUntil(t, func() bool { return c.Ping(t.Context(), node) == nil })
 	}
 	sinks := make(map[string]micro.Info)
-	for _, i := range discovered[micro.Info](t, s, micro.InfoVerb, "weir-sink") {
+	for _, i := range discovered[micro.Info](t, s, micro.InfoVerb, "weir-sink", 2) {
 		sinks[i.Metadata["node"]] = i
 	}
 	if len(sinks) != 2 || sinks["n1"].Version != "1.2.3-4-gabc" || sinks["n2"].Version != "0.0.0" || sinks["n2"].Metadata["build"] != "6a22834" {
@@ -86,15 +90,20 @@ func TestDiscovery(t *testing.T) {
 	if got := sinks["n1"].Metadata; !maps.Equal(got, want) {
 		t.Errorf("metadata %v, want %v", got, want)
 	}
-	if all := discovered[micro.Ping](t, s, micro.PingVerb, ""); len(all) != 3 {
+	if all := discovered[micro.Ping](t, s, micro.PingVerb, "", 3); len(all) != 3 {
 		t.Errorf("%d services answer", len(all))
 	}
 	state = "running"
-	found, err := c.Discover(t.Context())
-	if err != nil || len(found) != 3 || found[1].Metadata["node"] != "n1" || string(found[1].Now) != `{"state":"running"}` {
-		t.Errorf("discovered %+v, %v", found, err)
+	var found []bus.Discovered
+	waitUntil(t, func() bool { // it waits for half a second only
+		var err error
+		found, err = c.Discover(t.Context())
+		return err == nil && len(found) >= 3
+	})
+	if len(found) != 3 || found[1].Metadata["node"] != "n1" || string(found[1].Now) != `{"state":"running"}` {
+		t.Errorf("discovered %+v", found)
 	}
-	for _, st := range discovered[micro.Stats](t, s, micro.StatsVerb, "weir-sink") {
+	for _, st := range discovered[micro.Stats](t, s, micro.StatsVerb, "weir-sink", 2) {
 		if data := string(st.Endpoints[0].Data); (st.Metadata["node"] == "n1") != (data == `{"state":"running"}`) {
 			t.Errorf("%s says %q", st.Metadata["node"], data)
 		}
