@@ -1,6 +1,7 @@
 package iceberg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func (c *committer) Claim(ctx context.Context) (job.LedgerRow, error) {
 	if err != nil {
 		return job.LedgerRow{}, c.translate(err)
 	}
-	return job.LedgerRow{Life: orElse(found.Life, c.cfg.Life), Ref: found.Ref, Fence: found.Fence}, nil
+	return job.LedgerRow{Life: cmp.Or(found.Life, c.cfg.Life), Ref: found.Ref, Fence: found.Fence}, nil
 }
 
 // refusal is the error of a verdict that is neither Apply nor Done.

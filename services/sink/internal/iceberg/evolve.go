@@ -1,6 +1,7 @@
 package iceberg
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/apache/iceberg-go"
@@ -206,7 +207,7 @@ func (e *evolution) refuse(what, choice string) error {
 }
 
 func (e *evolution) names(choice string) []string {
-	return []string{"table", string(e.schema.Table()), "choice", choice, "job", orElse(e.job, "<job>")}
+	return []string{"table", string(e.schema.Table()), "choice", choice, "job", cmp.Or(e.job, "<job>")}
 }
 
 func (e *evolution) note(text string) { e.notes = append(e.notes, text) }

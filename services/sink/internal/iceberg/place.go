@@ -1,6 +1,7 @@
 package iceberg
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -42,7 +43,7 @@ func placeOf(ctx context.Context, cfg sink.Config) (place, error) {
 	p := place{where: "sinks." + cfg.Sink.Name, cfg: cfg, ice: ice}
 	if p.ice.Namespace == "" || p.ice.Table == "" { // made by hand: the decoder fills them
 		filled := *ice
-		filled.Namespace, filled.Table = orElse(ice.Namespace, "weir"), orElse(ice.Table, "{table}")
+		filled.Namespace, filled.Table = cmp.Or(ice.Namespace, "weir"), cmp.Or(ice.Table, "{table}")
 		p.ice = &filled
 	}
 	var err error
@@ -165,11 +166,4 @@ func (p *place) location(name string, id uuid.UUID) string {
 		return '_'
 	}, name)
 	return p.root + "/" + p.ice.Namespace + "/" + safe + "-" + id.String()[:8]
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

@@ -2,6 +2,7 @@ package iceberg
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,7 +75,7 @@ func dialCatalog(ctx context.Context, address, warehouse string, t *tokens) (*re
 		c.close()
 		return nil, fmt.Errorf("ask the catalog for its settings: %w", err)
 	}
-	if prefix := strings.Trim(orElse(settings.Overrides["prefix"], settings.Defaults["prefix"]), "/"); prefix != "" {
+	if prefix := strings.Trim(cmp.Or(settings.Overrides["prefix"], settings.Defaults["prefix"]), "/"); prefix != "" {
 		c.base += "/" + prefix
 	}
 	// A catalog that lists no endpoints has those of the specification's first version, which this is one of.
@@ -163,9 +164,9 @@ func refused(status int, data []byte) error {
 		Type    string `json:"type"`
 	}
 	if json.Unmarshal(model.Error, &detail) == nil {
-		e.kind, e.text = detail.Type, orElse(detail.Message, e.text)
+		e.kind, e.text = detail.Type, cmp.Or(detail.Message, e.text)
 	} else if json.Unmarshal(model.Error, &e.kind) == nil {
-		e.text = orElse(model.Text, e.text)
+		e.text = cmp.Or(model.Text, e.text)
 	}
 	return e
 }

@@ -2,6 +2,7 @@ package iceberg
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -156,8 +157,8 @@ type step struct {
 func (l *restLedger) taken(life string, own fence.Token) step {
 	return step{
 		row: map[string]string{
-			propLife: life, propFence: own.String(), propEpoch: orElse(l.Properties[propEpoch], "0"), propDigest: l.Properties[propDigest],
-			propPositions: orElse(l.Properties[propPositions], "{}"),
+			propLife: life, propFence: own.String(), propEpoch: cmp.Or(l.Properties[propEpoch], "0"), propDigest: l.Properties[propDigest],
+			propPositions: cmp.Or(l.Properties[propPositions], "{}"),
 		},
 		log: map[string]string{"weir.claim": own.String()},
 	}

@@ -1,6 +1,7 @@
 package iceberg
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -21,7 +22,7 @@ type tokens struct {
 
 // newTokens reads a credential, which is a secret with or without an id before it.
 func newTokens(token, credential, address, scope string) *tokens {
-	t := &tokens{token: token, url: address, scope: orElse(scope, "catalog")}
+	t := &tokens{token: token, url: address, scope: cmp.Or(scope, "catalog")}
 	var ok bool
 	if t.id, t.secret, ok = strings.Cut(credential, ":"); !ok {
 		t.id, t.secret = "", credential

@@ -192,6 +192,60 @@ func TestDeletesThatReachNothingGo(t *testing.T) {
 	}
 }
 
+// What is dead is told by the bounds of columns, of which a file has the first 16 characters or bytes only: a delete whose key lies
+// behind them, or whose bound has no successor of that length, is alive.
+func TestDeletesOfLongKeysAreAlive(t *testing.T) {
+	t.Parallel()
+	a15, last := strings.Repeat("a", 15), "\U0010FFFF"
+	keys := []string{
+		"", "a", a15 + "aaaab", a15 + "aaaac", a15 + "\u00e9\u00e9z", a15 + "\u00ffz", a15 + "\ud7ff\ud7ffz", a15 + "\uffffz",
+		a15 + last + last, a15 + last + last + "z", strings.Repeat(last, 20), strings.Repeat(last, 21), strings.Repeat("\ud7ff", 20),
+	}
+	for name, kind := range map[string]rows.Kind{"text": rows.KindText, "bytes": rows.KindBytes} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, specOf(tempDir(t), spec.Upsert, nil))
+			schema, err := rows.NewSchema("shop.goods", 1, "", []rows.Column{{Name: "k", Type: rows.Of(kind), KeyPos: 1, ID: 1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			change := func(op rows.Op, key string) rows.Batch {
+				b := rows.NewBuilder(schema)
+				s.seq++
+				switch c := b.Column(0).(type) {
+				case *array.StringBuilder:
+					c.Append(key)
+				case *array.BinaryBuilder:
+					c.Append([]byte(strings.ReplaceAll(key, last, "\xff\xff\xff\xff")))
+				}
+				b.EndRow(rows.Meta{Op: op, Seq: s.seq, Ts: int64(s.seq), Txn: s.seq})
+				batch, err := b.Flush()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return *batch
+			}
+			for _, op := range []rows.Op{rows.OpInsert, rows.OpUpdateAfter} {
+				for _, key := range keys {
+					s.bare(t, change(op, key))
+				}
+			}
+			r := s.rewriting(t, "shop.goods", s.p.fs)
+			if alive := len(r.deletes) - len(r.dead(nil)); alive < len(keys) {
+				t.Errorf("%d of %d deletes are alive, %d take a row", alive, len(r.deletes), len(keys))
+			}
+			s.epoch(t, change(rows.OpInsert, "the last"))
+			after := total(s.state(t, current).meta, "total-delete-files")
+			if after >= int64(len(keys)) {
+				t.Errorf("maintenance has left %d files of deletes", after)
+			}
+			if n := len(s.rows(t, current, "shop.goods")); n != len(keys)+1 {
+				t.Errorf("%d rows of %d keys, with %d files of deletes", n, len(keys)+1, after)
+			}
+		})
+	}
+}
+
 // metered are files that count what goes through them.
 type metered struct {
 	localFiles
