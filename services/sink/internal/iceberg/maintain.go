@@ -152,11 +152,7 @@ func (c *committer) compact(ctx context.Context, t *table.Table, tx *table.Trans
 	if err != nil {
 		return false, err
 	}
-	groups := tiers(r.tasks)
-	if indebted && slices.ContainsFunc(r.tasks, reached) {
-		groups = owed(r.tasks)
-	}
-	groups = atOnce(groups)
+	groups := due(r.tasks, indebted)
 	dead := r.dead(groups)
 	if len(groups)+len(dead) == 0 {
 		return false, nil
@@ -173,6 +169,14 @@ func (c *committer) compact(ctx context.Context, t *table.Table, tx *table.Trans
 		made.DeleteFile(d)
 	}
 	return true, made.Commit(ctx)
+}
+
+// due are the files that an epoch rewrites: for deletes when there are too many of them, else by their sizes.
+func due(tasks []table.FileScanTask, indebted bool) []table.CompactionTaskGroup {
+	if indebted && slices.ContainsFunc(tasks, reached) {
+		return atOnce(owed(tasks))
+	}
+	return atOnce(tiers(tasks))
 }
 
 // tiers are files of about one size, when there are enough of them.

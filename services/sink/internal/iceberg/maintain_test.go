@@ -29,13 +29,13 @@ func TestWhatIsOwedIsPaidInParts(t *testing.T) {
 	}
 	d := file(9, 1).File
 	tasks := []table.FileScanTask{file(5, full, d), file(4, full/2, d), file(3, full/4), file(2, full), file(1, full/2, d)}
-	if got := paths(atOnce(owed(tasks))); !slices.Equal(got, []string{"f1", "f3", "f4"}) {
+	if got := paths(due(tasks, true)); !slices.Equal(got, []string{"f1", "f3", "f4"}) {
 		t.Errorf("%v are paid for first", got)
 	}
-	if got := paths(atOnce(owed(tasks[:1]))); !slices.Equal(got, []string{"f5"}) {
+	if got := paths(due(tasks[:1], true)); !slices.Equal(got, []string{"f5"}) {
 		t.Errorf("%v are paid for; a large file has to be as well", got)
 	}
-	if got := paths(atOnce(owed(tasks[2:3]))); len(got) > 0 {
+	if got := paths(due(tasks[2:3], true)); len(got) > 0 {
 		t.Errorf("%v are written anew by themselves", got)
 	}
 }
