@@ -10,7 +10,8 @@
 //   - What a planner cannot answer for now is asked again; what never can be answered ends the enumerator.
 //   - Every cut names the segments of a spool from when they are stored until they are emitted; nothing of a spool is emitted
 //     before a cut has named all of it.
-//   - Rows leave in the order in which their tables were first touched, and never after a Poll has returned.
+//   - The rows of a table leave in their order, those of several tables in that in which the tables were first touched, but for
+//     batches that are full before; and never after a Poll has returned.
 //
 // Failure: an error of a planner, of Watch or of the output ends the attempt, and with it the half.
 //
