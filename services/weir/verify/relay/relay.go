@@ -3,11 +3,11 @@ package relay
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -124,8 +124,8 @@ func (r *Relay) Delay(d time.Duration) {
 	r.delay = d
 }
 
-// CutAfter orders one cut: of the connection on which a client next sends word. The server gets the word, and the client no reply; or
-// with before the server does not get it either.
+// CutAfter orders one cut: of the connection on which a client next sends word. The server gets the word, and the client not what it
+// replies: the cut is made when the server has replied. With before the server does not get it either.
 func (r *Relay) CutAfter(word string, before bool) { r.trip.arm(word, before) }
 
 // SeverAfter is CutAfter of all connections, and takes no new ones until Heal: from the word on, a client is alone.
@@ -177,8 +177,9 @@ func (r *Relay) serve(l net.Listener, target string) {
 		if !r.keep(client, server) {
 			continue
 		}
-		r.all.Go(func() { r.requests(server, client) })
-		r.all.Go(func() { r.replies(client, server) })
+		h := &hush{kept: make(chan struct{}), over: make(chan struct{})}
+		r.all.Go(func() { r.requests(server, client, h) })
+		r.all.Go(func() { r.replies(client, server, h) })
 	}
 }
 
@@ -211,7 +212,7 @@ func (r *Relay) late() time.Duration {
 }
 
 // requests copies what a client sends until one end closes, and closes the other. Nothing passes a shut gate, not even an end.
-func (r *Relay) requests(server, client net.Conn) {
+func (r *Relay) requests(server, client net.Conn, h *hush) {
 	defer r.forget(server)
 	buf := make([]byte, 64<<10)
 	for {
@@ -222,11 +223,14 @@ func (r *Relay) requests(server, client net.Conn) {
 		r.toServer.wait()
 		if cut, before := r.trip.due(buf[:n]); cut {
 			r.sever()
+			if !before {
+				h.wanted.Store(true)
+				_, _ = server.Write(buf[:n])
+				<-h.kept
+			}
 			r.forget(client)
 			if !before {
-				_, _ = server.Write(buf[:n])
-				// The server works on; what it answers reaches nobody.
-				_, _ = io.Copy(io.Discard, server)
+				<-h.over // the server works on
 			}
 			return
 		}
@@ -237,12 +241,29 @@ func (r *Relay) requests(server, client net.Conn) {
 	}
 }
 
+// hush keeps from a client what its server replies from a moment on.
+type hush struct {
+	wanted atomic.Bool
+	kept   chan struct{} // closed with the first reply that was kept, or the end
+	over   chan struct{} // closed with the end of the replies
+}
+
 // replies copies what a server sends.
-func (r *Relay) replies(client, server net.Conn) {
+func (r *Relay) replies(client, server net.Conn, h *hush) {
+	kept := sync.OnceFunc(func() { close(h.kept) })
+	defer close(h.over)
+	defer kept()
 	defer r.forget(client)
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := server.Read(buf)
+		if h.wanted.Load() {
+			if err != nil {
+				return
+			}
+			kept()
+			continue
+		}
 		r.toClient.wait()
 		if r.trip.spent(n) {
 			r.forget(server)
