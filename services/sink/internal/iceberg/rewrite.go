@@ -153,11 +153,13 @@ func (r *rewriting) rowSize(ctx context.Context, task table.FileScanTask) (int64
 		if err != nil {
 			return 0, err
 		}
-		size := heldBy(b) / b.NumRows()
+		size, n := heldBy(b), b.NumRows()
 		b.Release()
-		return max(size, 1), nil
+		if n > 0 { // deletes that the library reads may have taken all of them
+			return max(size/n, 1), nil
+		}
 	}
-	return r.share.batch, nil // it has no rows
+	return r.share.batch, nil // it has no rows left
 }
 
 // living yields the rows of files that no delete has taken.
