@@ -11,8 +11,8 @@ import (
 
 // IcebergConfig says how much is measured of the way into Iceberg tables, and which parts.
 type IcebergConfig struct {
-	// Rows of PostgreSQL's log and of the table that is copied, MySQLRows of MySQL's log, and the number of runs of each kind.
-	Rows, MySQLRows, Runs int
+	// Rows of each log and of the table that is copied, and the number of runs of each kind.
+	Rows, Runs int
 	// MemoryRows are moved while resident memory is watched.
 	MemoryRows int
 	// LatencyFor is how long the latency load goes on.
@@ -113,7 +113,7 @@ func (s *stand) drainCPU(from string, n int, database, sink string) spent {
 // icebergMySQL reads the same log of MySQL with the parser that every reader has and with the product into both tables.
 func (s *stand) icebergMySQL(r *IcebergReport) {
 	s.Helper()
-	m := &mysqlStand{stand: &stand{TB: s.TB, target: s.target}, cfg: MySQLConfig{Rows: r.MySQLRows, Runs: r.Runs}}
+	m := &mysqlStand{stand: &stand{TB: s.TB, target: s.target}, cfg: MySQLConfig{Rows: r.Rows, Runs: r.Runs}}
 	m.server = harness.StartMySQL(s, harness.MySQLConfig{Durable: true})
 	m.second = m.server
 	defer m.open()()
@@ -122,7 +122,7 @@ func (s *stand) icebergMySQL(r *IcebergReport) {
 	for i := range r.Runs {
 		namespace := fmt.Sprintf("mysql_%d", i)
 		jobs = append(jobs, m.prepare(icebergSink(s.TempDir(), namespace), func() {
-			s.sameLake("postgres", namespace, r.MySQLRows, int64(r.MySQLRows)*int64(r.MySQLRows+1)/2)
+			s.sameLake("postgres", namespace, r.Rows, int64(r.Rows)*int64(r.Rows+1)/2)
 		}))
 	}
 	first := m.fill()

@@ -67,10 +67,10 @@ func (r *IcebergReport) section(part string) string {
 	case "mysql":
 		of := median(r.parsed).Seconds() / median(r.mysql).Seconds()
 		fmt.Fprintf(&b, "\n\n%d cores, %s, %s. %d rows of 10 columns in transactions of 1,000; %s; epochs of 200 ms.\n\n",
-			runtime.NumCPU(), r.mysqlServer, runtime.Version(), r.MySQLRows, r.runs())
+			runtime.NumCPU(), r.mysqlServer, runtime.Version(), r.Rows, r.runs())
 		b.WriteString("| log -> committed epochs | rows | of the parser | target |\n| --- | --- | --- | --- |\n")
-		fmt.Fprintf(&b, "| go-mysql's parser over the files, everything decoded, thrown away | %.0f rows/s | 1 | the baseline |\n", speed(r.MySQLRows, r.parsed))
-		fmt.Fprintf(&b, "| changelog and current table | %.0f rows/s | %.2f | %s", speed(r.MySQLRows, r.mysql), of, judged(">= 0.4", of >= 0.4))
+		fmt.Fprintf(&b, "| go-mysql's parser over the files, everything decoded, thrown away | %.0f rows/s | 1 | the baseline |\n", speed(r.Rows, r.parsed))
+		fmt.Fprintf(&b, "| changelog and current table | %.0f rows/s | %.2f | %s", speed(r.Rows, r.mysql), of, judged(">= 0.4", of >= 0.4))
 	case "copy":
 		perCPU := func(c runs) float64 { return float64(r.Rows) / median(c.weir).Seconds() }
 		line := func(name string, c runs) string {

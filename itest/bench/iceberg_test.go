@@ -55,7 +55,7 @@ func BenchmarkIceberg(b *testing.B) {
 	}
 	for b.Loop() {
 		bench.Iceberg(b, bench.IcebergConfig{
-			Rows: *icebergRows, MySQLRows: *icebergRows / 2, Runs: *icebergRuns, MemoryRows: *icebergMemory, LatencyFor: 15 * time.Second,
+			Rows: *icebergRows, Runs: *icebergRuns, MemoryRows: *icebergMemory, LatencyFor: 15 * time.Second,
 			TinyEpochs: *icebergTiny, Parts: parts, Keep: keep,
 		})
 	}
