@@ -19,6 +19,7 @@ type IcebergSink struct {
 	Table     string        `yaml:"name" default:"{table}" doc:"Name of a table, made of {schema} and {table} of the source."`
 	Changelog string        `yaml:"changelog" doc:"With mode upsert: name of a second table with every image, made of {schema} and {table}, which changes in the same commit."`
 	Partition []string      `yaml:"partition" doc:"Partition of the changelog: hour, day or month of the commit time at the source, and bucket(n) of the key."`
+	Buckets   int           `yaml:"buckets" default:"1" min:"1" max:"9999" doc:"Into how many parts new current tables are divided, by the hash of the (first column of the) key."`
 	S3        IcebergS3     `yaml:"s3" doc:"How the object store of a warehouse s3:// is reached. Left out: the environment of the process decides, as for all AWS clients."`
 	Allow     []Allowance   `yaml:"allow" enum:"truncate,drop_column" doc:"Destructive changes of the source that the sink may follow."`
 }
@@ -112,7 +113,7 @@ func (c *IcebergSink) check(d *config.Decoder, n *config.Node) {
 	if at := n.Get("partition"); at != nil {
 		mode := n.Get("mode")
 		if c.Changelog == "" && (mode == nil || mode.Text != string(Changelog)) {
-			d.Problem(at, "only a changelog has a partition; the other table is not partitioned")
+			d.Problem(at, "only a changelog has a partition; the other table can have buckets: 16")
 		}
 		seen := make(map[string]bool)
 		for i, text := range c.Partition {
@@ -129,6 +130,9 @@ func (c *IcebergSink) check(d *config.Decoder, n *config.Node) {
 			}
 			seen[kind] = true
 		}
+	}
+	if at, mode := n.Get("buckets"), n.Get("mode"); at != nil && mode != nil && mode.Text == string(Changelog) {
+		d.Problem(at, "with mode changelog there is no current table; a changelog has partition: [bucket(16)]")
 	}
 	if at := n.Get("dlq"); at != nil && at.Text == "true" {
 		d.Problem(at, "Iceberg tables refuse no row by a constraint; there are no dead letters to keep")

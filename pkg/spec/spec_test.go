@@ -55,6 +55,7 @@ sinks:
     name: "{schema}_{table}"
     changelog: "{schema}_{table}_log"
     partition: [day, bucket(16)]
+    buckets: 16
     s3: {endpoint: "http://store:9000", region: eu-1, access_key: "${ACCESS}", secret_key: "${file:/run/secrets/key}"}
     allow: [truncate, drop_column]
   served:

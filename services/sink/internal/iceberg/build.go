@@ -218,7 +218,7 @@ func (w *work) fit(ctx context.Context, ordered []*piece) error {
 
 // begin makes the table.
 func (w *work) begin(ctx context.Context, s *rows.Schema) error {
-	first, _, err := w.b.c.create(w.role, s)
+	first, err := w.b.c.create(w.role, s)
 	if err != nil {
 		return err
 	}
@@ -300,13 +300,11 @@ func (w *work) append(ctx context.Context, ordered []*piece) error {
 			if err != nil {
 				return err
 			}
-			for _, c := range made {
-				e, err := w.b.c.put(l, c)
-				if err != nil {
-					return err
-				}
-				data = append(data, e)
+			files, err := w.b.c.put(l, made)
+			if err != nil {
+				return err
 			}
+			data = append(data, files...)
 		}
 		n += len(data)
 		delta.AddRows(data...)
@@ -317,14 +315,20 @@ func (w *work) append(ctx context.Context, ordered []*piece) error {
 	return delta.Commit(ctx)
 }
 
-// put makes a file safe that the committer writes.
-func (c *committer) put(l *layout, made content) (iceberg.DataFile, error) {
-	path := fmt.Sprintf("%s/data/%s-%s-c-%s.parquet", l.root, c.cfg.Life, c.cfg.Fence, uuid.New())
-	e, err := made.entry(path)
-	if err != nil {
-		return nil, err
+// put makes files safe that the committer writes.
+func (c *committer) put(l *layout, made []content) ([]iceberg.DataFile, error) {
+	files := make([]iceberg.DataFile, len(made))
+	for i, m := range made {
+		path := fmt.Sprintf("%s/data/%s-%s-c-%s.parquet", l.root, c.cfg.Life, c.cfg.Fence, uuid.New())
+		var err error
+		if files[i], err = m.entry(path); err != nil {
+			return nil, err
+		}
+		if err := c.fs.WriteFile(path, m.data); err != nil {
+			return nil, err
+		}
 	}
-	return e, c.fs.WriteFile(path, made.data)
+	return files, nil
 }
 
 // finish records in the table what it now holds, and writes its metadata.

@@ -20,7 +20,7 @@ func TestConformanceOnREST(t *testing.T) {
 			sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
 				t.Helper()
 				s := startREST(t).spec(t, how, func(i *spec.IcebergSink) {
-					i.Changelog, i.Allow = "{schema}_{table}_log", []spec.Allowance{spec.AllowTruncate}
+					i.Changelog, i.Buckets, i.Allow = "{schema}_{table}_log", 3, []spec.Allowance{spec.AllowTruncate}
 				})
 				return sinktest.Fixture{
 					Connector: Connector{}, Resolve: resolve, Spec: s, TinyEpochs: 10, Truncates: true, Read: newReader(t, s).read,

@@ -42,6 +42,7 @@ func TestConformance(t *testing.T) {
 		"changelog":             {spec.Changelog, nil},
 		"changelog, partitions": {spec.Changelog, func(i *spec.IcebergSink) { i.Partition = []string{"day", "bucket(3)"} }},
 		"current":               {spec.Upsert, nil},
+		"current, buckets":      {spec.Upsert, func(i *spec.IcebergSink) { i.Buckets = 3 }},
 		"both": {spec.Upsert, func(i *spec.IcebergSink) {
 			i.Changelog, i.Allow = "{schema}_{table}_log", []spec.Allowance{spec.AllowTruncate}
 		}},

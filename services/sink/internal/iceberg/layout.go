@@ -59,7 +59,6 @@ type layout struct {
 	root   string // of the table's files
 	spec   iceberg.PartitionSpec
 	table  *iceberg.Schema
-	parts  []part
 	data   form
 	key    form // of equality deletes; current tables only
 }
@@ -70,6 +69,7 @@ type form struct {
 	arrow  *arrow.Schema
 	from   []int // the schema's column for each field; negative for a column of the changelog: -1 - its place there
 	ids    []int
+	parts  []part
 }
 
 // layoutOf binds a schema version to a table that fits it.
@@ -109,14 +109,11 @@ func layoutOf(r role, s *rows.Schema, meta table.Metadata, where string) (*layou
 			}
 			keys, keyFrom = append(keys, fields[at]), append(keyFrom, i)
 		}
-		if l.key, err = formOf(keys, keyFrom); err != nil {
+		if l.key, err = l.form(keys, keyFrom, where); err != nil {
 			return nil, err
 		}
 	}
-	if l.data, err = formOf(fields, from); err != nil {
-		return nil, err
-	}
-	l.parts, err = l.partition()
+	l.data, err = l.form(fields, from, where)
 	return l, err
 }
 
@@ -124,12 +121,23 @@ func missingColumn(where string, s *rows.Schema, column string) error {
 	return fault.New(fault.SinkMissingColumn, where, "column "+column+" is not there", "table", string(s.Table()), "column", column)
 }
 
-func formOf(fields []iceberg.NestedField, from []int) (form, error) {
+// form binds columns to the table's partition, which has to be made of them.
+func (l *layout) form(fields []iceberg.NestedField, from []int, where string) (form, error) {
 	f := form{schema: iceberg.NewSchema(0, fields...), from: from}
 	for _, x := range fields {
 		f.ids = append(f.ids, x.ID)
 	}
 	var err error
-	f.arrow, err = table.SchemaToArrowSchema(f.schema, nil, true, false)
-	return f, err
+	if f.arrow, err = table.SchemaToArrowSchema(f.schema, nil, true, false); err != nil {
+		return f, err
+	}
+	for _, p := range l.spec.Fields() {
+		at := slices.Index(f.ids, p.SourceID())
+		if at < 0 {
+			return f, fault.New(fault.SinkSchemaChange, where, "the table is partitioned by "+p.Name+
+				", which files of the sink cannot be: it deletes rows by their key, and writes the source's columns", "table", string(l.schema.Table()))
+		}
+		f.parts = append(f.parts, part{p, at, f.schema.Field(at).Type})
+	}
+	return f, nil
 }

@@ -143,7 +143,7 @@ func (c *committer) rewrite(ctx context.Context, s *state) error {
 func (c *committer) compact(ctx context.Context, t *table.Table, tx *table.Transaction) (bool, error) {
 	p := pointer{t.Identifier()[0], t.Identifier()[1]}
 	files, deletes, bytes := total(t.Metadata(), "total-data-files"), total(t.Metadata(), "total-delete-files"), total(t.Metadata(), "total-files-size")
-	indebted := deletes >= min(leastDeletes+bytes/smallShare, fewDeletes+bytes/deleteShare, manyDeletes)
+	indebted := deletes >= bearable(bytes, buckets(t.Metadata()))
 	if !indebted && files-c.upkeep.files[p] < smallTier {
 		return false, nil
 	}
@@ -169,6 +169,24 @@ func (c *committer) compact(ctx context.Context, t *table.Table, tx *table.Trans
 		made.DeleteFile(d)
 	}
 	return true, made.Commit(ctx)
+}
+
+// bearable is how many files of equality deletes a table may have: what one may have that is as big as a part, for each part. A row is
+// reached by those of its own part only.
+func bearable(bytes, parts int64) int64 {
+	part := bytes / parts
+	return parts * min(leastDeletes+part/smallShare, fewDeletes+part/deleteShare, manyDeletes)
+}
+
+// buckets is into how many parts a table is divided by its key.
+func buckets(meta table.Metadata) int64 {
+	n, divided := int64(1), meta.PartitionSpec()
+	for _, f := range divided.Fields() {
+		if b, ok := f.Transform.(iceberg.BucketTransform); ok {
+			n *= int64(max(b.NumBuckets, 1))
+		}
+	}
+	return n
 }
 
 // due are the files that an epoch rewrites: for deletes when there are too many of them, else by their sizes.

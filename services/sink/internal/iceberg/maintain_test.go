@@ -39,3 +39,13 @@ func TestWhatIsOwedIsPaidInParts(t *testing.T) {
 		t.Errorf("%v are written anew by themselves", got)
 	}
 }
+
+// A table in parts may have as many files of deletes for each part as a whole one that is as big.
+func TestPartsBearTheirOwnDeletes(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int64{0, smallShare, 10 * smallShare, 1 << 30, 1 << 40} {
+		if whole, parts := bearable(bytes, 1), bearable(16*bytes, 16); parts != 16*whole {
+			t.Errorf("%d bytes bear %d files of deletes, 16 parts of them %d", bytes, whole, parts)
+		}
+	}
+}

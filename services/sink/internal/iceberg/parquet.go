@@ -205,52 +205,40 @@ func (l *layout) file(f form, kind iceberg.ManifestEntryContent, records []arrow
 
 // contents makes the data files of batches, one for each partition.
 func (l *layout) contents(ctx context.Context, batches []*rows.Batch, e epoch.ID) ([]content, error) {
-	if len(batches) == 0 {
-		return nil, nil
-	}
 	records, err := l.records(ctx, l.data, batches, e)
 	if err != nil {
 		return nil, err
 	}
-	if len(l.parts) == 0 {
-		c, err := l.file(l.data, iceberg.EntryContentData, records, nil)
-		return []content{c}, err
-	}
-	return l.partitioned(ctx, records)
+	return l.divided(ctx, l.data, iceberg.EntryContentData, records)
 }
 
-func (l *layout) partitioned(ctx context.Context, records []arrow.RecordBatch) ([]content, error) {
-	type pile struct {
-		values  map[int]any
-		records []arrow.RecordBatch
+// deletes makes files of the keys of batches, one for each partition.
+func (l *layout) deletes(ctx context.Context, batches []*rows.Batch) ([]content, error) {
+	records, err := l.records(ctx, l.key, batches, 0)
+	if err != nil {
+		return nil, err
 	}
-	var order []string
-	piles := make(map[string]*pile)
-	for _, r := range records {
-		groups, err := l.groups(r)
-		if err != nil {
+	return l.divided(ctx, l.key, iceberg.EntryContentEqDeletes, records)
+}
+
+// divided makes files of records, one for each partition that has rows.
+func (l *layout) divided(ctx context.Context, f form, kind iceberg.ManifestEntryContent, records []arrow.RecordBatch) ([]content, error) {
+	if len(records) == 0 {
+		return nil, nil
+	}
+	if len(f.parts) == 0 {
+		c, err := l.file(f, kind, records, nil)
+		return []content{c}, err
+	}
+	piles, err := f.piles(ctx, records)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]content, len(piles))
+	for i, p := range piles {
+		if out[i], err = l.file(f, kind, p.records, p.values); err != nil {
 			return nil, err
 		}
-		for _, g := range groups {
-			key := fmt.Sprint(g.values)
-			if piles[key] == nil {
-				piles[key] = &pile{values: g.values}
-				order = append(order, key)
-			}
-			taken, err := take(ctx, r, g.rows)
-			if err != nil {
-				return nil, err
-			}
-			piles[key].records = append(piles[key].records, taken)
-		}
-	}
-	var out []content
-	for _, key := range order {
-		c, err := l.file(l.data, iceberg.EntryContentData, piles[key].records, piles[key].values)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, c)
 	}
 	return out, nil
 }
@@ -267,13 +255,4 @@ func take(ctx context.Context, r arrow.RecordBatch, idx []int32) (arrow.RecordBa
 		}
 	}
 	return array.NewRecordBatch(r.Schema(), columns, int64(len(idx))), nil
-}
-
-// deletes makes a file of the keys of batches.
-func (l *layout) deletes(ctx context.Context, batches []*rows.Batch) (content, error) {
-	records, err := l.records(ctx, l.key, batches, 0)
-	if err != nil {
-		return content{}, err
-	}
-	return l.file(l.key, iceberg.EntryContentEqDeletes, records, nil)
 }

@@ -1,8 +1,8 @@
 package iceberg
 
 import (
+	"context"
 	"fmt"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -14,8 +14,11 @@ import (
 	"weir.dev/weir/pkg/spec"
 )
 
-// specFor is the partition of a new changelog.
+// specFor is the partition of a new table.
 func specFor(parts []spec.PartitionOf, s *rows.Schema, sc *iceberg.Schema, where string) (*iceberg.PartitionSpec, error) {
+	if len(parts) == 0 {
+		return iceberg.UnpartitionedSpec, nil
+	}
 	var fields []iceberg.PartitionField
 	for _, p := range parts {
 		f := iceberg.PartitionField{FieldID: 1000 + len(fields)}
@@ -51,62 +54,96 @@ func specFor(parts []spec.PartitionOf, s *rows.Schema, sc *iceberg.Schema, where
 // part is one part of a table's partition, bound to the columns of files.
 type part struct {
 	field iceberg.PartitionField
-	at    int // in the layout's data form
+	at    int // in the form
 	typ   iceberg.Type
 }
 
-func (l *layout) partition() ([]part, error) {
-	var parts []part
-	for _, f := range l.spec.Fields() {
-		at := -1
-		for i, id := range l.data.ids {
-			if id == f.SourceID() {
-				at = i
-			}
-		}
-		if at < 0 {
-			return nil, fmt.Errorf("partition field %s: its column is not written", f.Name)
-		}
-		parts = append(parts, part{f, at, l.data.schema.Field(at).Type})
-	}
-	return parts, nil
+// pile is records of one partition.
+type pile struct {
+	values  map[int]any // by partition field
+	records []arrow.RecordBatch
 }
 
-// group is rows of one partition.
-type group struct {
-	values map[int]any
-	rows   []int32
+// piles divides records by partition, in the order of their first rows.
+func (f form) piles(ctx context.Context, records []arrow.RecordBatch) ([]*pile, error) {
+	var all []*pile
+	known := make(map[string]*pile)
+	for _, rec := range records {
+		rows, err := f.groups(rec)
+		if err != nil {
+			return nil, err
+		}
+		for _, idx := range rows {
+			values, err := f.partition(rec, int(idx[0]))
+			if err != nil {
+				return nil, err
+			}
+			key := fmt.Sprint(values)
+			p := known[key]
+			if p == nil {
+				p = &pile{values: values}
+				known[key] = p
+				all = append(all, p)
+			}
+			taken, err := take(ctx, rec, idx)
+			if err != nil {
+				return nil, err
+			}
+			p.records = append(p.records, taken)
+		}
+	}
+	return all, nil
+}
+
+// partition is that of a row.
+func (f form) partition(rec arrow.RecordBatch, i int) (map[int]any, error) {
+	values := make(map[int]any, len(f.parts))
+	for _, p := range f.parts {
+		v, err := p.value(rec.Column(p.at), i)
+		if err != nil {
+			return nil, err
+		}
+		values[p.field.FieldID] = nil
+		if v.Valid {
+			values[p.field.FieldID] = v.Val.Any()
+		}
+	}
+	return values, nil
 }
 
 // groups divides the rows of a record by partition, in the order of their first rows.
-func (l *layout) groups(rec arrow.RecordBatch) ([]*group, error) {
-	var all []*group
-	known := make(map[string]*group)
-	var key strings.Builder
-	for i := range int(rec.NumRows()) {
-		key.Reset()
-		values := make(map[int]any, len(l.parts))
-		for _, p := range l.parts {
+func (f form) groups(rec arrow.RecordBatch) ([][]int32, error) {
+	of := make([]int, rec.NumRows()) // the group of each row by the parts so far
+	count := 1
+	type refined struct {
+		group int
+		value any
+	}
+	for _, p := range f.parts {
+		known := make(map[refined]int)
+		for i, g := range of {
 			v, err := p.value(rec.Column(p.at), i)
 			if err != nil {
 				return nil, err
 			}
+			r := refined{group: g}
 			if v.Valid {
-				values[p.field.FieldID] = v.Val.Any()
-			} else {
-				values[p.field.FieldID] = nil
+				r.value = v.Val.Any()
 			}
-			fmt.Fprintf(&key, "%v;", values[p.field.FieldID])
+			n, ok := known[r]
+			if !ok {
+				n = len(known)
+				known[r] = n
+			}
+			of[i] = n
 		}
-		g := known[key.String()]
-		if g == nil {
-			g = &group{values: values}
-			known[key.String()] = g
-			all = append(all, g)
-		}
-		g.rows = append(g.rows, int32(i))
+		count = len(known)
 	}
-	return all, nil
+	groups := make([][]int32, count)
+	for i, g := range of {
+		groups[g] = append(groups[g], int32(i))
+	}
+	return groups, nil
 }
 
 func (p part) value(col arrow.Array, i int) (iceberg.Optional[iceberg.Literal], error) {

@@ -33,7 +33,7 @@ type rewriting struct {
 	tasks []table.FileScanTask
 	// deletes are the table's files of equality deletes by path.
 	deletes map[string]iceberg.ManifestEntry
-	// key are the columns by which this sink deletes; none in a changelog.
+	// key are the columns by which this sink deletes, keyed their ids in order; none in a changelog.
 	key   []string
 	keyed []int
 	share share
@@ -47,6 +47,7 @@ func planned(ctx context.Context, t *table.Table, fs iceio.IO) (*rewriting, erro
 			r.key, r.keyed = append(r.key, f.Name), append(r.keyed, f.ID)
 		}
 	}
+	slices.Sort(r.keyed)
 	var err error
 	if r.tasks, err = t.Scan().PlanFiles(ctx); err != nil {
 		return nil, err
@@ -101,16 +102,31 @@ func (r *rewriting) dead(groups []table.CompactionTaskGroup) []iceberg.DataFile 
 	return dead
 }
 
-// ours reports whether a delete takes whole keys of a table without partitions, as those of this sink do. Deletes of other engines
-// are left to the library.
+// ours reports whether a delete takes whole keys, wherever they are, as those of this sink do. Deletes of other engines are left to the
+// library.
 func (r *rewriting) ours(task table.FileScanTask, d iceberg.DataFile) bool {
 	e, ok := r.deletes[d.FilePath()]
-	if !ok || e.SequenceNum() < 0 || task.DataSequenceNumber == nil || len(r.keyed) == 0 {
+	return ok && e.SequenceNum() >= 0 && task.DataSequenceNumber != nil && len(r.keyed) > 0 && d.FileFormat() == iceberg.ParquetFile &&
+		slices.Equal(slices.Sorted(slices.Values(d.EqualityFieldIDs())), r.keyed) && r.reachesAll(d)
+}
+
+// reachesAll reports whether a delete reaches every older row of its keys: it is of no partition, or the table has always been divided by
+// the key alone.
+func (r *rewriting) reachesAll(d iceberg.DataFile) bool {
+	meta := r.t.Metadata()
+	s := meta.PartitionSpecByID(int(d.SpecID()))
+	switch {
+	case s == nil:
 		return false
+	case s.IsUnpartitioned():
+		return true
 	}
-	s := r.t.Metadata().PartitionSpecByID(int(d.SpecID()))
-	return s != nil && s.IsUnpartitioned() && d.FileFormat() == iceberg.ParquetFile &&
-		slices.Equal(slices.Sorted(slices.Values(d.EqualityFieldIDs())), slices.Sorted(slices.Values(r.keyed)))
+	for _, f := range s.Fields() {
+		if !slices.Contains(r.keyed, f.SourceID()) {
+			return false
+		}
+	}
+	return len(meta.PartitionSpecs()) == 1
 }
 
 // group writes the rows of a group's files anew, without those that are deleted.

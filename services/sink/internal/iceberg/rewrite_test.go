@@ -98,53 +98,72 @@ func TestRewriteLeavesOutWhatReadersDo(t *testing.T) {
 	for name, kind := range keyKinds() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, specOf(tempDir(t), spec.Upsert, nil))
-			schema, err := rows.NewSchema("shop.goods", 1, "", []rows.Column{
-				{Name: "a", Type: kind, KeyPos: 1, ID: 1},
-				{Name: "b", Type: rows.Of(rows.KindText), KeyPos: 2, ID: 2},
-				{Name: "n", Type: rows.Of(rows.KindInt64), Nullable: true, ID: 3},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			rng := rand.New(rand.NewPCG(1, 2))
-			for range 8 {
-				b := rows.NewBuilder(schema)
-				for range 12 {
-					s.seq++
-					key := rng.IntN(20)
-					appendNumber(t, b.Column(0), key)
-					b.Column(1).(*array.StringBuilder).Append(fmt.Sprint("b", key/10))
-					b.Column(2).(*array.Int64Builder).Append(int64(s.seq))
-					op := []rows.Op{rows.OpInsert, rows.OpUpdateAfter, rows.OpDelete}[rng.IntN(3)]
-					b.EndRow(rows.Meta{Op: op, Seq: s.seq, Ts: int64(s.seq), Txn: s.seq})
-				}
-				batch, err := b.Flush()
-				if err != nil {
-					t.Fatal(err)
-				}
-				s.bare(t, *batch)
-			}
-			r := s.rewriting(t, "shop.goods", s.p.fs)
-			if len(r.deletes) < 7 || r.share != usualShare() {
-				t.Fatalf("%d files of deletes, %+v", len(r.deletes), r.share)
-			}
-			_, records, err := r.t.Scan().ReadTasks(t.Context(), r.tasks)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := numbers(t, records)
-			for _, keys := range []int{1, 200, 1 << 20} {
-				r.share.keys = keys
-				gone, err := r.gone(t.Context(), r.tasks)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := numbers(t, r.living(t.Context(), r.tasks, gone, 5)); !slices.Equal(got, want) || len(got) == 0 {
-					t.Errorf("with %d bytes of keys the rows are %v, a reader sees %v", keys, got, want)
-				}
-			}
+			leavesOutWhatReadersDo(t, kind, 0)
 		})
+		if kind.Kind == rows.KindBool {
+			continue // has no buckets
+		}
+		t.Run(name+" in buckets", func(t *testing.T) {
+			t.Parallel()
+			leavesOutWhatReadersDo(t, kind, 3)
+		})
+	}
+}
+
+func leavesOutWhatReadersDo(t *testing.T, kind rows.Type, buckets int) {
+	t.Helper()
+	s := newScene(t, specOf(tempDir(t), spec.Upsert, func(i *spec.IcebergSink) { i.Buckets = buckets }))
+	schema, err := rows.NewSchema("shop.goods", 1, "", []rows.Column{
+		{Name: "a", Type: kind, KeyPos: 1, ID: 1},
+		{Name: "b", Type: rows.Of(rows.KindText), KeyPos: 2, ID: 2},
+		{Name: "n", Type: rows.Of(rows.KindInt64), Nullable: true, ID: 3},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 8 {
+		b := rows.NewBuilder(schema)
+		for range 12 {
+			s.seq++
+			key := rng.IntN(20)
+			appendNumber(t, b.Column(0), key)
+			b.Column(1).(*array.StringBuilder).Append(fmt.Sprint("b", key/10))
+			b.Column(2).(*array.Int64Builder).Append(int64(s.seq))
+			op := []rows.Op{rows.OpInsert, rows.OpUpdateAfter, rows.OpDelete}[rng.IntN(3)]
+			b.EndRow(rows.Meta{Op: op, Seq: s.seq, Ts: int64(s.seq), Txn: s.seq})
+		}
+		batch, err := b.Flush()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.bare(t, *batch)
+	}
+	r := s.rewriting(t, "shop.goods", s.p.fs)
+	if len(r.deletes) < 7*(1+min(buckets, 1)) || r.share != usualShare() {
+		t.Fatalf("%d files of deletes, %+v", len(r.deletes), r.share)
+	}
+	for _, task := range r.tasks {
+		for _, d := range task.EqualityDeleteFiles {
+			if !r.ours(task, d) {
+				t.Fatal("a delete of the sink is left to the library")
+			}
+		}
+	}
+	_, records, err := r.t.Scan().ReadTasks(t.Context(), r.tasks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := numbers(t, records)
+	for _, keys := range []int{1, 200, 1 << 20} {
+		r.share.keys = keys
+		gone, err := r.gone(t.Context(), r.tasks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := numbers(t, r.living(t.Context(), r.tasks, gone, 5)); !slices.Equal(got, want) || len(got) == 0 {
+			t.Errorf("with %d bytes of keys the rows are %v, a reader sees %v", keys, got, want)
+		}
 	}
 }
 

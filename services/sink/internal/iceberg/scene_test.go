@@ -242,9 +242,15 @@ func (s *scene) state(t *testing.T, r role) *state {
 // alter changes a table's properties behind the committer's back, as another engine would.
 func (s *scene) alter(t *testing.T, r role, props iceberg.Properties) {
 	t.Helper()
+	s.foreign(t, r, func(tx *table.Transaction) error { return tx.SetProperties(props) })
+}
+
+// foreign is a commit of another engine.
+func (s *scene) foreign(t *testing.T, r role, does func(*table.Transaction) error) {
+	t.Helper()
 	st := s.state(t, r)
 	tx := table.New(table.Identifier{st.namespace, st.name}, st.meta, st.at, s.p.files, nil).NewTransaction()
-	if err := tx.SetProperties(props); err != nil {
+	if err := does(tx); err != nil {
 		t.Fatal(err)
 	}
 	b, err := s.c.write(t.Context(), tx, st)

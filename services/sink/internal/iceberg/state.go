@@ -119,7 +119,7 @@ func policyOf(s spec.Sink) spec.SchemaChange {
 }
 
 // create is the first metadata of a table.
-func (p *place) create(r role, s *rows.Schema) (table.Metadata, *evolution, error) {
+func (p *place) create(r role, s *rows.Schema) (table.Metadata, error) {
 	e := &evolution{
 		schema: s, role: r, policy: policyOf(p.cfg.Sink), where: p.where + ", table " + string(s.Table()), job: p.cfg.Job, first: true,
 	}
@@ -128,19 +128,16 @@ func (p *place) create(r role, s *rows.Schema) (table.Metadata, *evolution, erro
 		e.last = 10
 	}
 	if err := e.run(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	sc := e.built()
-	partition := iceberg.UnpartitionedSpec
-	if r == changelog && len(p.ice.Partition) > 0 {
-		var err error
-		if partition, err = specFor(p.ice.Partitions(), s, sc, e.where); err != nil {
-			return nil, nil, err
-		}
+	partition, err := specFor(p.partition(r), s, sc, e.where)
+	if err != nil {
+		return nil, err
 	}
 	columns, err := json.Marshal(e.known)
 	if err != nil {
-		return nil, nil, fmt.Errorf("encode the columns of %s: %w", s.Table(), err)
+		return nil, fmt.Errorf("encode the columns of %s: %w", s.Table(), err)
 	}
 	id := uuid.New()
 	meta, err := table.NewMetadataWithUUID(sc, partition, table.UnsortedSortOrder, p.location(p.name(r, s.Table()), id), iceberg.Properties{
@@ -153,9 +150,20 @@ func (p *place) create(r role, s *rows.Schema) (table.Metadata, *evolution, erro
 		table.MinSnapshotsToKeepKey: strconv.Itoa(snapshotsMin),
 	}, id)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make table for %s: %w", s.Table(), err)
+		return nil, fmt.Errorf("make table for %s: %w", s.Table(), err)
 	}
-	return meta, e, nil
+	return meta, nil
+}
+
+// partition is how a new table is divided. A current table can only be by its key: a delete has to be where the row is.
+func (p *place) partition(r role) []spec.PartitionOf {
+	switch {
+	case r == changelog:
+		return p.ice.Partitions()
+	case p.ice.Buckets > 1:
+		return []spec.PartitionOf{{Buckets: p.ice.Buckets}}
+	}
+	return nil
 }
 
 // built is the schema that an evolution has left.

@@ -70,20 +70,16 @@ func (w *work) written(ctx context.Context, p *piece) (data, deletes []iceberg.D
 	if len(keys) == 0 {
 		return nil, nil, nil
 	}
-	c, err := l.deletes(ctx, keys)
+	made, err := l.deletes(ctx, keys)
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := w.b.c.put(l, c)
-	if err != nil {
+	if deletes, err = w.b.c.put(l, made); err != nil {
 		return nil, nil, err
 	}
-	if len(records) == 0 {
-		return nil, []iceberg.DataFile{e}, nil
-	}
-	if c, err = l.file(l.data, iceberg.EntryContentData, records, nil); err != nil {
+	if made, err = l.divided(ctx, l.data, iceberg.EntryContentData, records); err != nil {
 		return nil, nil, err
 	}
-	d, err := w.b.c.put(l, c)
-	return []iceberg.DataFile{d}, []iceberg.DataFile{e}, err
+	data, err = w.b.c.put(l, made)
+	return data, deletes, err
 }

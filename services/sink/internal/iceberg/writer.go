@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/apache/iceberg-go"
-
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/rows"
@@ -152,45 +150,30 @@ func (w *writer) fold(r *stage.Run) (parts []stage.Part, truncated bool, changes
 // write puts parts into files of the warehouse, and returns those that only the committer can complete.
 func (w *writer) write(ctx context.Context, layouts map[role]*layout, parts []stage.Part, p *piece) (rest []stage.Part, err error) {
 	images, keys, whole, rest := sortParts(parts)
-	put := func(l *layout, c content) error {
-		f, err := w.put(l, c)
-		if err == nil {
-			p.Files = append(p.Files, f)
-		}
-		return err
-	}
 	if l := layouts[changelog]; l != nil {
-		all, err := l.contents(ctx, images, w.epoch)
+		made, err := l.contents(ctx, images, w.epoch)
+		if err == nil {
+			err = w.put(l, made, p)
+		}
 		if err != nil {
 			return nil, err
-		}
-		for _, c := range all {
-			if err := put(l, c); err != nil {
-				return nil, err
-			}
 		}
 	}
 	l := layouts[current]
 	if l == nil || len(keys) == 0 {
 		return rest, nil
 	}
-	c, err := l.deletes(ctx, keys)
+	made, err := l.deletes(ctx, keys)
 	if err == nil {
-		err = put(l, c)
+		err = w.put(l, made, p)
 	}
 	if err != nil {
 		return nil, err
 	}
-	all, err := l.contents(ctx, whole, 0)
-	if err != nil {
-		return nil, err
+	if made, err = l.contents(ctx, whole, 0); err == nil {
+		err = w.put(l, made, p)
 	}
-	for _, c := range all {
-		if err := put(l, c); err != nil {
-			return nil, err
-		}
-	}
-	return rest, nil
+	return rest, err
 }
 
 // sortParts divides parts by what becomes of them: images for the changelog; keys whose older rows go; whole rows that come; rows
@@ -211,23 +194,26 @@ func sortParts(parts []stage.Part) (images, keys, whole []*rows.Batch, rest []st
 	return images, keys, whole, rest
 }
 
-// put makes a file safe. Its name says which attempt wrote it; nothing points at it before a commit does.
-func (w *writer) put(l *layout, c content) (file, error) {
-	w.files++
-	kind := "data"
-	path := stagedName(l.root, w.cfg.Identity, w.files)
-	e, err := c.entry(path)
-	if err != nil {
-		return file{}, err
+// put makes files safe for a piece. Their names say which attempt wrote them; nothing points at them before a commit does.
+func (w *writer) put(l *layout, made []content, p *piece) error {
+	for _, c := range made {
+		w.files++
+		path := stagedName(l.root, w.cfg.Identity, w.files)
+		e, err := c.entry(path)
+		if err != nil {
+			return err
+		}
+		if err := w.fs.WriteFile(path, c.data); err != nil {
+			return fmt.Errorf("write a file of %s: %w", e.ContentType(), err)
+		}
+		w.staged += int64(len(c.data))
+		f, err := l.describe(e)
+		if err != nil {
+			return err
+		}
+		p.Files = append(p.Files, f)
 	}
-	if e.ContentType() == iceberg.EntryContentEqDeletes {
-		kind = "deletes"
-	}
-	if err := w.fs.WriteFile(path, c.data); err != nil {
-		return file{}, fmt.Errorf("write a file of %s: %w", kind, err)
-	}
-	w.staged += int64(len(c.data))
-	return l.describe(e)
+	return nil
 }
 
 func (w *writer) add(p piece, n uint64) error {

@@ -17,7 +17,7 @@ func BenchmarkWriter(b *testing.B) {
 	const batches, perBatch = 100, 1000
 	for name, s := range map[string]spec.Sink{
 		"current": specOf(tempDir(b), spec.Upsert, nil), "changelog": specOf(tempDir(b), spec.Changelog, nil),
-		"both": specOf(tempDir(b), spec.Upsert, both),
+		"both": specOf(tempDir(b), spec.Upsert, both), "buckets": specOf(tempDir(b), spec.Upsert, func(i *spec.IcebergSink) { i.Buckets = 16 }),
 	} {
 		b.Run(name, func(b *testing.B) {
 			sc := newScene(b, s)
