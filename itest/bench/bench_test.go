@@ -27,8 +27,8 @@ var (
 // TestMeasures runs every figure once with next to no rows, so that the benchmark works when it is wanted.
 func TestMeasures(t *testing.T) {
 	r := bench.Run(t, bench.Config{Rows: 5000, Runs: 1, MemoryRows: 10_000, Epochs: 5, LatencyFor: 2 * time.Second})
-	if len(r.Figures) != 9 {
-		t.Errorf("%d figures, want 9:\n%s", len(r.Figures), r.Markdown())
+	if len(r.Figures) != 10 {
+		t.Errorf("%d figures, want 10:\n%s", len(r.Figures), r.Markdown())
 	}
 }
 

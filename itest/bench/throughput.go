@@ -5,24 +5,28 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"weir.dev/weir/itest/harness"
 )
 
 // throughput reads the same log with PostgreSQL's own client and with the product into three sinks, in turn.
 func (s *stand) throughput(r *Report) {
 	s.Helper()
 	end := value[string](s, "SELECT pg_current_wal_insert_lsn()::text")
-	var base, top, sender, hole, files, copied []time.Duration
+	var base, top, sender, hole, files, copied, published []time.Duration
 	var database string
+	server := harness.StartNATS(s)
 	for range s.Runs {
 		slot, drop := s.copySlot(insertsSlot)
 		base = append(base, s.recvlogical(slot, end))
 		drop()
 		slot, drop = s.copySlot(insertsSlot)
-		took, server := s.ceiling(slot, s.Rows)
-		top, sender = append(top, took), append(sender, server/time.Duration(s.Rows))
+		took, session := s.ceiling(slot, s.Rows)
+		top, sender = append(top, took), append(sender, session/time.Duration(s.Rows))
 		drop()
 		hole = append(hole, s.drainSlot(insertsSlot, s.Rows, "postgres", blackhole()))
 		files = append(files, s.drainSlot(insertsSlot, s.Rows, "postgres", parquet(filepath.Join(s.TempDir(), "out"))))
+		published = append(published, s.drainEvents(server, insertsSlot, s.Rows))
 		database = s.database()
 		copied = append(copied, s.drainSlot(insertsSlot, s.Rows, database, upsert()))
 	}
@@ -31,6 +35,7 @@ func (s *stand) throughput(r *Report) {
 	r.addCeiling(s.Rows, top, base, sender)
 	r.addRate("PostgreSQL log -> committed epochs, blackhole", ">= 1.3 of the baseline", s.Rows, hole, base, 1.3)
 	r.addRate("PostgreSQL log -> committed epochs, Parquet", ">= 1.15 of the baseline", s.Rows, files, base, 1.15)
+	r.addPerSecond("PostgreSQL log -> events on NATS, Debezium JSON, a message each", s.Rows, published, 50_000)
 	r.addPerSecond("PostgreSQL -> PostgreSQL upsert, inserts", s.Rows, copied, 100_000)
 	s.updates(r, database)
 }

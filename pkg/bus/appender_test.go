@@ -46,17 +46,17 @@ func TestAppenderIsFenced(t *testing.T) {
 	if err := put(successor, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := put(zombie, 3*500); !errors.Is(err, bus.ErrConflict) {
+	if err := put(zombie, 3*1000); !errors.Is(err, bus.ErrConflict) {
 		t.Errorf("the zombie: %v, want a conflict", err)
 	}
 	if err := put(zombie, 1); !errors.Is(err, bus.ErrConflict) {
 		t.Errorf("the zombie again: %v, want a conflict", err)
 	}
-	if err := put(successor, 2*500+3); err != nil {
+	if err := put(successor, 2*1000+3); err != nil {
 		t.Fatal(err)
 	}
 	tail, err := o.Tail(t.Context(), "s.x")
-	if err != nil || tail.Seq != 2*500+4 || tail.Last.Revision != tail.Seq || tail.Mark.Header.Get("By") != "test" {
+	if err != nil || tail.Seq != 2*1000+4 || tail.Last.Revision != tail.Seq || tail.Mark.Header.Get("By") != "test" {
 		t.Errorf("%+v, %v", tail, err)
 	}
 	all, err := o.Read(t.Context(), "s.x", time.Time{})

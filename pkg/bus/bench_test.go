@@ -100,3 +100,27 @@ func BenchmarkRawJetStream(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+// BenchmarkAppender stores messages of 500 bytes in atomic batches, as sinks publish events.
+func BenchmarkAppender(b *testing.B) {
+	s := meshtest.StartServer(b, meshtest.ServerOptions{SyncAlways: true})
+	o, err := connect(b, s).OpenOutlet(b.Context(), bus.OutletConfig{Stream: "EVENTS", Prefix: "events", Create: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	a, err := o.Append(b.Context(), 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	data := make([]byte, 500)
+	h := bus.Header{"Weir-Job": {"shop"}, "Weir-Fence": {"1"}, "Weir-Epoch": {"1"}, "Weir-Index": {"1"}, "Weir-Seq": {"1"}, "Content-Type": {"application/json"}}
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if err := a.Put(b.Context(), "events.shop.goods", h, data); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if _, err := a.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+}
