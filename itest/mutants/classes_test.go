@@ -81,10 +81,10 @@ var ofClasses = []classMutant{
 			},
 			{"services/sink/internal/core/ledger.go", "func (v Verdict) String() string {", "var Blind bool\n\nfunc (v Verdict) String() string {"},
 			{
-				"services/sink/internal/postgres/committer.go",
-				"\tapplied, lookErr := c.lookUp(ctx, commit)",
+				"services/sink/internal/transact/transact.go",
+				"\tapplied, lookErr := lookUp(ctx, who, t, commit)",
 				"\tcore.Blind = true\n\tdefer func() { core.Blind = false }()\n" +
-					"\tif r, _, err := c.commit(ctx, commit); err == nil {\n\t\treturn r, nil\n\t}\n\tapplied, lookErr := c.lookUp(ctx, commit)",
+					"\tif r, _, err := t.Apply(ctx, commit); err == nil {\n\t\treturn r, nil\n\t}\n\tapplied, lookErr := lookUp(ctx, who, t, commit)",
 			},
 			{"services/sink/internal/postgres/ledger.go", "clock_timestamp())`", "clock_timestamp()) ON CONFLICT DO NOTHING`"},
 		},

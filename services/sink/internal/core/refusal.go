@@ -16,6 +16,17 @@ type Claimant struct {
 	Fence         fence.Token
 }
 
+// MayTake is nil for a ledger that the claimant may claim.
+func (c Claimant) MayTake(found Row) error {
+	return c.Refusal(Claim(found, c.Life, c.Fence), found, epoch.Ref{}, epoch.Ref{})
+}
+
+// Has reports whether a ledger holds the commit of ref already. When it does not and err is nil, the commit is next there.
+func (c Claimant) Has(found Row, ref, prev epoch.Ref) (done bool, err error) {
+	v := Decide(found, c.Life, c.Fence, ref, prev)
+	return v == Done, c.Refusal(v, found, ref, prev)
+}
+
 // Refusal is the error of a verdict that is neither Apply nor Done. ref and prev are those of the commit; a claim, which cannot
 // diverge, has none.
 func (c Claimant) Refusal(v Verdict, found Row, ref, prev epoch.Ref) error {

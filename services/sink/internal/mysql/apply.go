@@ -9,7 +9,6 @@ import (
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
-	"weir.dev/weir/services/sink/internal/core"
 	"weir.dev/weir/services/sink/internal/stage"
 )
 
@@ -43,11 +42,7 @@ func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error
 		return sink.Result{}, err
 	}
 	// From here on the row is ours: no other attempt commits, and none takes the ledger over unseen.
-	v := core.Decide(found, a.c.cfg.Life, a.c.cfg.Fence, commit.Ref, commit.Prev)
-	if v == core.Done {
-		return sink.Result{}, nil
-	}
-	if err := a.c.refusal(v, found, commit); err != nil {
+	if done, err := a.c.who().Has(found, commit.Ref, commit.Prev); done || err != nil {
 		return sink.Result{}, err
 	}
 	if err := a.truncate(ctx); err != nil {
@@ -98,7 +93,7 @@ func (a *apply) truncate(ctx context.Context) error {
 			name = strings.ToLower(name)
 		}
 		if !a.c.my.Allows(spec.AllowTruncate) {
-			return fault.New(fault.SinkTruncateRefused, a.c.at.sink+", table "+string(id), "TRUNCATE "+string(id))
+			return fault.New(fault.SinkTruncateRefused, a.c.at.Sink+", table "+string(id), "TRUNCATE "+string(id))
 		}
 		found, err := a.s.query(ctx, "SELECT 1 FROM information_schema.tables WHERE table_schema = "+text(a.c.ledger.database)+
 			" AND table_name = "+text(name))
@@ -123,7 +118,7 @@ func (a *apply) piece(ctx context.Context, o stage.Opened) error {
 	}
 	t := a.c.targets[version{schema.Table(), schema.Version()}]
 	if t == nil || t.schema.Fingerprint() != schema.Fingerprint() {
-		return fault.New(fault.SinkStageLost, a.c.at.sink+", table "+string(schema.Table()), "two pieces of one version have different columns")
+		return fault.New(fault.SinkStageLost, a.c.at.Sink+", table "+string(schema.Table()), "two pieces of one version have different columns")
 	}
 	var groups []stage.Group
 	for _, p := range o.Parts {
@@ -207,7 +202,7 @@ func (a *apply) complete(ctx context.Context, t *target, j *step) error {
 		return err
 	}
 	if hit != int64(j.N) {
-		return fault.New(fault.SinkPartialMiss, a.c.at.sink+", table "+t.plain,
+		return fault.New(fault.SinkPartialMiss, a.c.at.Sink+", table "+t.plain,
 			"a key changed, the source did not send column "+t.schema.Column(int(j.Absent[0])).Name+
 				" and the target has no row under the old key", "table", string(t.schema.Table()))
 	}
@@ -272,7 +267,7 @@ func (a *apply) partial(ctx context.Context, t *target, g stage.Group) error {
 		return err
 	}
 	if hit != int64(g.N) {
-		return fault.New(fault.SinkPartialMiss, a.c.at.sink+", table "+t.plain, "the source did not send column "+
+		return fault.New(fault.SinkPartialMiss, a.c.at.Sink+", table "+t.plain, "the source did not send column "+
 			t.schema.Column(int(g.Absent[0])).Name+" and the target has no row to complete", "table", string(t.schema.Table()))
 	}
 	return nil

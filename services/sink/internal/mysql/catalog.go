@@ -10,6 +10,7 @@ import (
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // prepare makes the target of a schema version fit: creates the table, takes over one that is there, adds and widens
@@ -18,7 +19,7 @@ import (
 func (c *Committer) prepare(ctx context.Context, s *session, schema *rows.Schema) (*target, error) {
 	t := c.targetOf(s, schema)
 	at := c.at
-	at.table = t.plain
+	at.Table = t.plain
 	own, err := c.ownership(ctx, s, schema.Table(), t.table, at)
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ type ownership struct {
 }
 
 // ownership looks a table up. A target that another source table has is refused.
-func (c *Committer) ownership(ctx context.Context, s *session, source rows.TableID, name string, at place) (own ownership, err error) {
+func (c *Committer) ownership(ctx context.Context, s *session, source rows.TableID, name string, at transact.Place) (own ownership, err error) {
 	found, err := s.query(ctx, "SELECT source, made, columns IS NOT NULL FROM "+c.ledger.name(ownTable)+c.ledger.mine()+
 		" AND (source = "+text(string(source))+" OR target = "+text(name)+")")
 	if err != nil {
@@ -129,7 +130,7 @@ func (l ledger) takeOver(ctx context.Context, s *session, source rows.TableID, n
 }
 
 // takeOver asks what to do with the rows of a table that was there first.
-func (c *Committer) takeOver(ctx context.Context, s *session, t *target, at place) error {
+func (c *Committer) takeOver(ctx context.Context, s *session, t *target, at transact.Place) error {
 	switch c.my.Existing {
 	case spec.ExistingKeep:
 		return nil
@@ -236,7 +237,7 @@ func (t *target) createSQL(types []string, s *session) string {
 }
 
 // checkKey finds the unique index that an upsert needs, and that it tells all keys of the source apart.
-func (t *target) checkKey(found *relation, at place) error {
+func (t *target) checkKey(found *relation, at transact.Place) error {
 	t.guarded = found.indexes > 0
 	if t.mode != spec.Upsert {
 		return nil
@@ -276,7 +277,7 @@ func tellsApart(collation string, kind rows.Kind) bool {
 
 // resolve says how each column of the schema is written. Columns of the target that the source does not have are left, as
 // long as they may be null; those that the source once had are null in rows that are written now.
-func (t *target) resolve(known *core.Known, found *relation, made bool, at place) error {
+func (t *target) resolve(known *core.Known, found *relation, made bool, at transact.Place) error {
 	t.columns, t.retained = nil, nil
 	for _, c := range t.schema.Columns() {
 		tc := targetColumn{key: c.KeyPos > 0}

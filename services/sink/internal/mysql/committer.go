@@ -1,9 +1,7 @@
 package mysql
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -15,6 +13,7 @@ import (
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
 	"weir.dev/weir/services/sink/internal/stage"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // Committer applies epochs to one database of a server. It is owned by one goroutine.
@@ -22,7 +21,7 @@ type Committer struct {
 	cfg    sink.Config
 	my     *spec.MySQLSink
 	server server
-	at     place
+	at     transact.Place
 	ledger ledger
 	codec  *stage.Codec
 	// letterCodec writes dead letters while codec reads ahead.
@@ -56,7 +55,7 @@ func (c *Committer) connect(ctx context.Context) (*session, error) {
 
 func (c *Committer) enter(ctx context.Context, s *session) error {
 	if s.tooOld() {
-		return fault.New(fault.SinkTooOld, c.at.sink, "its version is "+s.conn.GetServerVersion())
+		return fault.New(fault.SinkTooOld, c.at.Sink, "its version is "+s.conn.GetServerVersion())
 	}
 	if err := s.checkFormat(ctx, c.at); err != nil {
 		return err
@@ -65,8 +64,8 @@ func (c *Committer) enter(ctx context.Context, s *session) error {
 	if err != nil && !hasNumber(err, noSuchTable) && !hasNumber(err, mysql.ER_BAD_DB_ERROR) {
 		return err
 	}
-	if v := core.Claim(found, c.cfg.Life, c.cfg.Fence); v == core.Fenced {
-		return c.refusal(v, found, sink.Commit{})
+	if core.Claim(found, c.cfg.Life, c.cfg.Fence) == core.Fenced {
+		return c.who().MayTake(found)
 	}
 	if err := c.use(ctx, s); err != nil && !hasNumber(err, mysql.ER_BAD_DB_ERROR) {
 		return err // one that is not there will be made
@@ -93,45 +92,51 @@ func (c *Committer) fail(ctx context.Context, err error) error {
 	return translate(ctx, err, c.at)
 }
 
-// Claim takes the ledger row for this attempt.
-func (c *Committer) Claim(ctx context.Context) (job.LedgerRow, error) {
-	found, err := c.claim(ctx)
-	if hasNumber(err, lockWaitTimeout) {
-		_ = c.fail(ctx, err)
-		return job.LedgerRow{}, fault.Wrap(err, fault.SinkClaimRaced, c.at.sink, "the ledger row is locked")
+// who holds claims and commits up to the ledger.
+func (c *Committer) who() core.Claimant {
+	return core.Claimant{
+		Where: c.at.Sink, Ledger: ledgerTable + " in database " + c.ledger.database, Job: c.cfg.Job, Life: c.cfg.Life, Fence: c.cfg.Fence,
 	}
-	if err != nil {
-		return job.LedgerRow{}, c.fail(ctx, err)
-	}
-	return job.LedgerRow{Life: cmp.Or(found.Life, c.cfg.Life), Ref: found.Ref, Fence: found.Fence}, nil
 }
 
-func (c *Committer) claim(ctx context.Context) (found core.Row, err error) {
+// Claim takes the ledger row for this attempt.
+func (c *Committer) Claim(ctx context.Context) (job.LedgerRow, error) {
+	return transact.Claim(ctx, c.who(), c)
+}
+
+// Commit applies one durable epoch in one transaction with the ledger row.
+func (c *Committer) Commit(ctx context.Context, commit sink.Commit) (sink.Result, error) {
+	return transact.Commit(ctx, c.who(), c, commit)
+}
+
+// Transaction is of [transact.Target].
+func (c *Committer) Transaction(ctx context.Context, do func(transact.Ledger) error) error {
 	s, err := c.connect(ctx)
 	if err != nil {
-		return core.Row{}, err
+		return err
 	}
-	err = s.transaction(ctx, func() error {
-		if found, err = c.ledger.read(ctx, s, true); err != nil {
-			return err
-		}
-		if err := c.refusal(core.Claim(found, c.cfg.Life, c.cfg.Fence), found, sink.Commit{}); err != nil {
-			return err
-		}
-		if err := c.ledger.take(ctx, s, c.cfg.Life, c.cfg.Fence); err != nil {
-			return err
-		}
-		// Between a read that found nothing to lock and the insert another attempt may have come first.
-		now, err := c.ledger.read(ctx, s, true)
-		if err != nil {
-			return err
-		}
-		if found == (core.Row{}) {
-			found.Ref, found.Life = now.Ref, now.Life
-		}
-		return c.refusal(core.Claim(now, c.cfg.Life, c.cfg.Fence), now, sink.Commit{})
-	})
-	return found, err
+	return s.transaction(ctx, func() error { return do(held{c, s}) })
+}
+
+// Fail is of [transact.Target].
+func (c *Committer) Fail(ctx context.Context, err error) (translated error, lost bool) {
+	translated = c.fail(ctx, err)
+	return translated, c.session == nil
+}
+
+// Locked is of [transact.Target].
+func (c *Committer) Locked(err error) bool { return hasNumber(err, lockWaitTimeout) }
+
+// held is the ledger's row within a transaction of a session.
+type held struct {
+	c *Committer
+	s *session
+}
+
+func (h held) Lock(ctx context.Context) (core.Row, error) { return h.c.ledger.read(ctx, h.s, true) }
+
+func (h held) Take(ctx context.Context) error {
+	return h.c.ledger.take(ctx, h.s, h.c.cfg.Life, h.c.cfg.Fence)
 }
 
 // transaction runs do in one.
@@ -154,60 +159,8 @@ func (s *session) rollback(ctx context.Context) {
 	}
 }
 
-// refusal is the error of a verdict that is neither Apply nor Done.
-func (c *Committer) refusal(v core.Verdict, found core.Row, commit sink.Commit) error {
-	who := core.Claimant{
-		Where: c.at.sink, Ledger: ledgerTable + " in database " + c.ledger.database, Job: c.cfg.Job, Life: c.cfg.Life, Fence: c.cfg.Fence,
-	}
-	return who.Refusal(v, found, commit.Ref, commit.Prev)
-}
-
-// Commit applies one durable epoch in one transaction with the ledger row.
-func (c *Committer) Commit(ctx context.Context, commit sink.Commit) (sink.Result, error) {
-	result, ambiguous, err := c.commit(ctx, commit)
-	if err == nil {
-		return result, nil
-	}
-	failed := c.fail(ctx, err)
-	if !ambiguous || c.session != nil {
-		return sink.Result{}, failed
-	}
-	// The connection broke during COMMIT. A new session ends the old one, if it still runs, and then the row says what became
-	// of it.
-	applied, lookErr := c.lookUp(ctx, commit)
-	if lookErr != nil {
-		return sink.Result{}, fault.Wrap(errors.Join(failed, lookErr), fault.SinkAmbiguous, c.at.sink,
-			"the connection broke during COMMIT of epoch "+commit.Ref.Epoch.String())
-	}
-	if !applied {
-		return sink.Result{}, failed
-	}
-	return result, nil
-}
-
-// lookUp resolves a commit whose outcome is unknown.
-func (c *Committer) lookUp(ctx context.Context, commit sink.Commit) (applied bool, err error) {
-	s, err := c.connect(ctx)
-	if err != nil {
-		return false, err
-	}
-	err = s.transaction(ctx, func() error {
-		found, err := c.ledger.read(ctx, s, true)
-		if err != nil {
-			return err
-		}
-		v := core.Decide(found, c.cfg.Life, c.cfg.Fence, commit.Ref, commit.Prev)
-		applied = v == core.Done
-		return c.refusal(v, found, commit)
-	})
-	if err != nil {
-		return false, c.fail(ctx, err)
-	}
-	return applied, nil
-}
-
-// commit does the work. ambiguous is true when the error came while the target may have been committing.
-func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Result, ambiguous bool, err error) {
+// Apply is of [transact.Target].
+func (c *Committer) Apply(ctx context.Context, commit sink.Commit) (_ sink.Result, unknown bool, err error) {
 	s, err := c.connect(ctx)
 	if err != nil {
 		return sink.Result{}, false, err
@@ -218,11 +171,7 @@ func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Resu
 	if err != nil {
 		return sink.Result{}, false, err
 	}
-	v := core.Decide(found, c.cfg.Life, c.cfg.Fence, commit.Ref, commit.Prev)
-	if v == core.Done {
-		return sink.Result{}, false, nil
-	}
-	if err := c.refusal(v, found, commit); err != nil {
+	if done, err := c.who().Has(found, commit.Ref, commit.Prev); done || err != nil {
 		return sink.Result{}, false, err
 	}
 	a := &apply{c: c, s: s, epoch: int64(commit.Ref.Epoch), inUse: make(map[string]int)}

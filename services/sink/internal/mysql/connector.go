@@ -7,6 +7,7 @@ import (
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/stage"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // Connector opens writers and committers for MySQL and MariaDB.
@@ -21,17 +22,7 @@ func (Connector) OpenWriter(_ context.Context, cfg sink.Config) (sink.Writer, er
 	if err != nil {
 		return nil, err
 	}
-	fold := stage.Upserts
-	if cfg.Sink.Mode != spec.Upsert {
-		fold = stage.ChangesOf(cfg.Sink.Mode, cfg.Subtask.Index)
-	}
-	w, err := stage.NewWriter(cfg.Store, fold)
-	if err != nil {
-		return nil, err
-	}
-	return &stage.Guard{
-		Writer: w, Where: "sinks." + cfg.Sink.Name, Mode: cfg.Sink.Mode, Truncate: my.Allows(spec.AllowTruncate), DLQ: cfg.Sink.DLQ,
-	}, nil
+	return stage.OpenWriter(cfg, my.Allows(spec.AllowTruncate))
 }
 
 // OpenCommitter connects, ends what an older attempt left running and makes the ledger.
@@ -66,7 +57,7 @@ func newCommitter(cfg sink.Config) (*Committer, error) {
 	}
 	cfg.Letters = stage.Letters(cfg.Letters)
 	c := &Committer{
-		cfg: cfg, my: my, at: place{sink: "sinks." + cfg.Sink.Name, job: cfg.Job},
+		cfg: cfg, my: my, at: transact.Place{Sink: "sinks." + cfg.Sink.Name, Job: cfg.Job},
 		ledger:  ledger{database: my.Database, job: cfg.Job, sink: cfg.Sink.Name},
 		targets: make(map[version]*target),
 	}
@@ -77,12 +68,12 @@ func newCommitter(cfg sink.Config) (*Committer, error) {
 	}
 	url, err := cfg.Resolve(my.URL.Raw())
 	if err != nil {
-		return nil, fmt.Errorf("resolve %s.url: %w", c.at.sink, err)
+		return nil, fmt.Errorf("resolve %s.url: %w", c.at.Sink, err)
 	}
 	if c.server, err = newServer(url, c.at); err != nil {
 		return nil, err
 	}
-	c.at.role = c.server.user
+	c.at.Role = c.server.user
 	return c, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 const (
@@ -56,7 +57,7 @@ func Doctor(ctx context.Context, c Checkup) (findings []preflight.Finding, grant
 		return nil, "", err
 	}
 	d := doctor{checkup: c, Committer: &Committer{
-		cfg: c.Config, my: my, at: place{sink: where, job: c.Config.Job},
+		cfg: c.Config, my: my, at: transact.Place{Sink: where, Job: c.Config.Job},
 		ledger: ledger{database: my.Database, job: c.Config.Job, sink: c.Config.Sink.Name},
 	}}
 	url, err := c.Config.Resolve(my.URL.Raw())
@@ -66,7 +67,7 @@ func Doctor(ctx context.Context, c Checkup) (findings []preflight.Finding, grant
 	if err != nil {
 		return []preflight.Finding{preflight.Failed(where, "url", err, nil)}, "", nil
 	}
-	d.at.role = d.server.user
+	d.at.Role = d.server.user
 	if d.s, err = d.server.open(ctx, d.at); err != nil {
 		return []preflight.Finding{preflight.Failed(where, "connect", err, nil)}, "", context.Cause(ctx)
 	}
@@ -81,7 +82,7 @@ func Doctor(ctx context.Context, c Checkup) (findings []preflight.Finding, grant
 }
 
 func (d *doctor) add(f preflight.Finding) {
-	f.Group = d.at.sink
+	f.Group = d.at.Sink
 	d.findings = append(d.findings, f)
 }
 
@@ -94,7 +95,7 @@ func (d *doctor) warn(check, found, why string, remedy *preflight.Remedy) {
 }
 
 func (d *doctor) fail(check, subject string, err error, remedy *preflight.Remedy) {
-	f := preflight.Failed(d.at.sink, check, err, remedy)
+	f := preflight.Failed(d.at.Sink, check, err, remedy)
 	f.Subject = subject
 	d.add(f)
 }
@@ -109,7 +110,7 @@ func (d *doctor) run(ctx context.Context) error {
 	d.account = quote(d.login[:at]) + "@" + quote(d.login[at+1:])
 	version := d.s.conn.GetServerVersion()
 	if d.s.tooOld() {
-		d.fail("version", "", fault.New(fault.SinkTooOld, d.at.sink, "its version is "+version), nil)
+		d.fail("version", "", fault.New(fault.SinkTooOld, d.at.Sink, "its version is "+version), nil)
 		return nil
 	}
 	d.ok("connect", "account %s, version %s", d.login, version)
@@ -259,7 +260,7 @@ func (d *doctor) rights(ctx context.Context) (ledgerThere, may bool, err error) 
 			return false, false, err
 		}
 		rights := strings.Join(missing, ", ")
-		d.fail("rights", "", fault.New(fault.SinkMissingRight, d.at.sink, rights+" on database "+d.ledger.database,
+		d.fail("rights", "", fault.New(fault.SinkMissingRight, d.at.Sink, rights+" on database "+d.ledger.database,
 			"right", rights, "where", d.ledger.database, "role", d.login, "job", d.cfg.Job),
 			&preflight.Remedy{SQL: []string{"GRANT " + rights + " ON " + on + " TO " + d.account + ";"}})
 		return false, false, nil
@@ -297,7 +298,7 @@ func (d *doctor) claimed(ctx context.Context, there bool) error {
 			"a new life of the job would be refused, and which life the job has cannot be known: no mesh was asked",
 			&preflight.Remedy{Advice: "Ask again with --nats or NATS_URL."})
 	default:
-		err := fault.New(fault.JobLedgerForeign, d.at.sink, fmt.Sprintf("%s in database %s has life %s", ledgerTable, d.ledger.database, row.Life), "job", d.cfg.Job)
+		err := fault.New(fault.JobLedgerForeign, d.at.Sink, fmt.Sprintf("%s in database %s has life %s", ledgerTable, d.ledger.database, row.Life), "job", d.cfg.Job)
 		var sql []string
 		for _, table := range []string{ledgerTable, logTable, ownTable} {
 			sql = append(sql, "DELETE FROM "+d.ledger.name(table)+d.ledger.mine()+";")
@@ -313,7 +314,7 @@ func (d *doctor) claimed(ctx context.Context, there bool) error {
 func (d *doctor) table(ctx context.Context, schema *rows.Schema, ledgerThere bool) error {
 	t := d.targetOf(d.s, schema)
 	at := d.at
-	at.table = t.plain
+	at.Table = t.plain
 	var own ownership
 	var err error
 	if ledgerThere {
@@ -357,14 +358,14 @@ func (d *doctor) table(ctx context.Context, schema *rows.Schema, ledgerThere boo
 
 // fits judges a table that was there first. changes are what the start would do to its columns: found out by its own code, which
 // is given a pen in place of the table. They are nil when something is wrong, which is a finding.
-func (d *doctor) fits(ctx context.Context, t *target, found *relation, at place) (changes []string, err error) {
+func (d *doctor) fits(ctx context.Context, t *target, found *relation, at transact.Place) (changes []string, err error) {
 	if d.my.Existing != spec.ExistingTruncate {
 		if err := d.takeOver(ctx, d.s, t, at); err != nil {
 			if fault.CodeOf(err) != fault.SinkNotEmpty {
 				return nil, err
 			}
 			d.fail("table", t.plain, err, &preflight.Remedy{
-				Spec: d.at.sink + ".existing: truncate", Advice: "Or existing: keep, when the rows in it are those that the job would write.",
+				Spec: d.at.Sink + ".existing: truncate", Advice: "Or existing: keep, when the rows in it are those that the job would write.",
 			})
 			return nil, nil
 		}
@@ -454,5 +455,5 @@ func (d *doctor) grants(ctx context.Context) string {
 		rights += ", DROP"
 	}
 	return fmt.Sprintf("-- %s: account %s writes database %s. Run it as an administrator; it can be run again.\nGRANT %s ON %s TO %s;\n",
-		d.at.sink, d.login, d.ledger.database, rights, on, d.account)
+		d.at.Sink, d.login, d.ledger.database, rights, on, d.account)
 }

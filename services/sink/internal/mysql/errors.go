@@ -11,7 +11,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/services/sink/internal/stage"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // Numbers of errors that decide something, by the server's own names.
@@ -36,21 +36,6 @@ var (
 	}
 )
 
-// place is where an error happened, for people: the sink's path in the spec and, where known, the rest.
-type place struct {
-	sink  string // sinks.warehouse
-	table string // shop.orders, or empty
-	job   string
-	role  string // that the sink logs in as
-}
-
-func (p place) String() string {
-	if p.table == "" {
-		return p.sink
-	}
-	return p.sink + ", table " + p.table
-}
-
 // serverError is what the server said without its text, which may quote the row.
 type serverError struct{ number uint16 }
 
@@ -58,32 +43,25 @@ func (e serverError) Error() string { return fmt.Sprintf("error %d of the server
 
 // translate turns what the client returned into a classified error. It quotes names that a message holds; a message itself
 // only where it cannot hold the value of a row (F4).
-func translate(ctx context.Context, err error, at place) error {
+func translate(ctx context.Context, err error, at transact.Place) error {
 	if err == nil {
 		return nil
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	if _, ok := errors.AsType[*fault.Error](err); ok {
-		return err
-	}
-	if other, ok := errors.AsType[stage.LettersError](err); ok {
-		return other.Err
+	if known, ok := transact.Known(ctx, err); ok {
+		return known
 	}
 	if my, ok := errors.AsType[*mysql.MyError](err); ok {
 		return translateServer(my, at)
 	}
-	// What is left is the connection: refused, reset, timed out, closed in mid-sentence.
-	return fault.Wrap(err, fault.SinkUnreachable, at.sink, reasonOf(err), "where", at.sink)
+	return at.Unreachable(err)
 }
 
-func translateServer(e *mysql.MyError, at place) error {
+func translateServer(e *mysql.MyError, at transact.Place) error {
 	number := fmt.Sprintf("error %d", e.Code)
 	column, constraint := columnOf(e.Message), constraintOf(e.Message)
 	names := []string{
-		"where", at.sink, "table", cmp.Or(at.table, "<table>"), "column", cmp.Or(column, "<column>"),
-		"constraint", cmp.Or(constraint, "<constraint>"), "job", cmp.Or(at.job, "<job>"), "role", cmp.Or(at.role, "<role>"),
+		"where", at.Sink, "table", cmp.Or(at.Table, "<table>"), "column", cmp.Or(column, "<column>"),
+		"constraint", cmp.Or(constraint, "<constraint>"), "job", cmp.Or(at.Job, "<job>"), "role", cmp.Or(at.Role, "<role>"),
 		"setting", settingOf(e.Code), "value", cmp.Or(map[uint16]string{1665: "'ROW'"}[e.Code], "OFF"),
 		"right", "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, CREATE TEMPORARY TABLES",
 	}
@@ -185,15 +163,4 @@ func poisonous(err error) bool {
 func hasNumber(err error, number uint16) bool {
 	my, ok := errors.AsType[*mysql.MyError](err)
 	return ok && my.Code == number
-}
-
-// reasonOf is the innermost text of a connection error; those around it may quote host and user.
-func reasonOf(err error) string {
-	for {
-		next := errors.Unwrap(err)
-		if next == nil {
-			return err.Error()
-		}
-		err = next
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // alteration is a target table while its columns are changed; of [core.Table]. Here a change that is refused leaves nothing to
@@ -115,7 +116,7 @@ func (a *alteration) Retype(name string, i int, want string, _, _ bool) error {
 
 func (a *alteration) Refused(err error) bool {
 	my, ok := errors.AsType[*mysql.MyError](err)
-	return ok && fault.ClassOf(translateServer(my, place{})) != fault.Transient
+	return ok && fault.ClassOf(translateServer(my, transact.Place{})) != fault.Transient
 }
 
 func (a *alteration) Want(i int, _ string) string { return plainType(a.types[i], a.maria) }
@@ -141,10 +142,10 @@ func (a *alteration) changeLog() error {
 }
 
 // evolution is what a schema version asks of a table that the sink meets for the first time.
-func (t *target) evolution(a *alteration, cfg *sink.Config, my *spec.MySQLSink, made bool, at place) *core.Evolution {
+func (t *target) evolution(a *alteration, cfg *sink.Config, my *spec.MySQLSink, made bool, at transact.Place) *core.Evolution {
 	return &core.Evolution{
 		Schema: t.schema, Mode: t.mode, Policy: cfg.Sink.SchemaChange, DropColumn: my.Allows(spec.AllowDropColumn), Made: made, First: true,
-		Known: &core.Known{}, Types: a.types, Table: a, Where: at.String(), Name: t.plain, Job: at.job,
+		Known: &core.Known{}, Types: a.types, Table: a, Where: at.String(), Name: t.plain, Job: at.Job,
 	}
 }
 
@@ -160,7 +161,7 @@ func (t *target) fit(e *core.Evolution, a *alteration) error {
 
 // evolve makes the table fit the schema, by the sink's schema_change, and remembers what it has left. A version older than
 // the newest that the table fits changes nothing: an attempt that died had made the table ready for more.
-func (c *Committer) evolve(ctx context.Context, s *session, t *target, found *relation, types []string, made bool, at place) (*core.Known, error) {
+func (c *Committer) evolve(ctx context.Context, s *session, t *target, found *relation, types []string, made bool, at transact.Place) (*core.Known, error) {
 	last, err := c.ledger.readKnown(ctx, s, t.schema.Table())
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // The ledger's tables, in the database the sink writes to.
@@ -159,7 +160,7 @@ func (l ledger) writeKnown(ctx context.Context, s *session, source rows.TableID,
 // ReadLedger reads a sink's ledger for people and audits. It changes nothing and takes no lock; a target without a ledger
 // gives the zero value.
 func ReadLedger(ctx context.Context, url, database, job, sink string) (core.Ledger, error) {
-	at := place{sink: "sinks." + sink, job: job}
+	at := transact.Place{Sink: "sinks." + sink, Job: job}
 	srv, err := newServer(url, at)
 	if err != nil {
 		return core.Ledger{}, err

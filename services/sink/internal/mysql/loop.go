@@ -7,11 +7,12 @@ import (
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // checkLoop refuses a table that a source of the same job captures: its changes would come back as changes. Whether a source
 // reads this very server is asked of both, since one server has many addresses.
-func (c *Committer) checkLoop(ctx context.Context, s *session, table string, at place) error {
+func (c *Committer) checkLoop(ctx context.Context, s *session, table string, at transact.Place) error {
 	for _, src := range c.cfg.Sources {
 		my, ok := src.Config.(*spec.MySQLSource)
 		if !ok || !my.Tables.Match(c.ledger.database, table) {
@@ -21,7 +22,7 @@ func (c *Committer) checkLoop(ctx context.Context, s *session, table string, at 
 		if err != nil {
 			return fmt.Errorf("resolve sources.%s.url: %w", src.Name, err)
 		}
-		from := place{sink: "sources." + src.Name}
+		from := transact.Place{Sink: "sources." + src.Name}
 		server, err := newServer(url, from)
 		if err != nil {
 			return err

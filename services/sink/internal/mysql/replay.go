@@ -39,7 +39,7 @@ func (a *apply) buries(err error) bool { return a.dead != nil && err != nil && p
 // bury puts the one row of a group aside: its letter is safe before the epoch is committed without it.
 func (a *apply) bury(ctx context.Context, t *target, g stage.Group, cause error) error {
 	at := a.c.at
-	at.table = t.plain
+	at.Table = t.plain
 	l, err := g.Describe(sink.Letter{
 		LetterID: sink.LetterID{Epoch: a.dead.epoch}, Job: a.c.cfg.Job, Life: a.c.cfg.Life, Sink: a.c.cfg.Sink.Name,
 		Positions: a.dead.positions, Fault: fault.Of(translate(ctx, cause, at)),
@@ -69,7 +69,7 @@ func (a *apply) lacking(ctx context.Context, t *target, groups []stage.Group) ([
 					whole = stage.Gather(whole, g.Kind, b.Slice(from, i), one.First[0]+from)
 				}
 				from = i + 1
-				cause := fault.New(fault.SinkPartialImage, a.c.at.sink+", table "+t.plain, "column "+column+" was not sent",
+				cause := fault.New(fault.SinkPartialImage, a.c.at.Sink+", table "+t.plain, "column "+column+" was not sent",
 					"table", string(t.schema.Table()))
 				if err := a.bury(ctx, t, one.Cut(i, i+1), cause); err != nil {
 					return nil, err

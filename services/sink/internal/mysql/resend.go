@@ -34,7 +34,7 @@ func Resend(ctx context.Context, cfg sink.Config, l sink.Letter, force bool) err
 }
 
 func (c *Committer) resend(ctx context.Context, s *session, l sink.Letter, force bool) error {
-	where := fmt.Sprintf("%s, letter %s/%s.%d", c.at.sink, l.Table, l.Epoch, l.Index)
+	where := fmt.Sprintf("%s, letter %s/%s.%d", c.at.Sink, l.Table, l.Epoch, l.Index)
 	refuse := func(why string) error { return fault.New(fault.SinkDLQRefused, where, why, "job", c.cfg.Job) }
 	line := c.ledger.mine() + " AND source = " + text(string(l.Table)) + " AND epoch = " + number(int64(l.Epoch)) +
 		" AND idx = " + strconv.Itoa(l.Index)
@@ -72,7 +72,7 @@ func (c *Committer) resend(ctx context.Context, s *session, l sink.Letter, force
 	}
 	for _, p := range parts {
 		if column, lacks := core.Lacking(p.Rows); lacks && c.cfg.Sink.Mode == spec.Append {
-			return fault.New(fault.SinkPartialImage, c.at.sink, "column "+column+" was not sent", "table", string(l.Table))
+			return fault.New(fault.SinkPartialImage, c.at.Sink, "column "+column+" was not sent", "table", string(l.Table))
 		}
 	}
 	schema, err := parts[0].Rows.Schema().Unmoved()

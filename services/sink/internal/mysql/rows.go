@@ -92,7 +92,7 @@ func (a *apply) send(ctx context.Context, t *target, head, tail string, batches 
 				buf = append(buf[:len(head)], buf[at:]...)
 			}
 			if len(buf) > limit {
-				return fault.New(fault.SinkRow, a.c.at.sink+", table "+t.plain, "a row is longer than max_allowed_packet")
+				return fault.New(fault.SinkRow, a.c.at.Sink+", table "+t.plain, "a row is longer than max_allowed_packet")
 			}
 			if len(buf) >= statementBytes {
 				if err := flush(len(buf)); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 const (
@@ -49,9 +50,9 @@ type server struct {
 
 // newServer reads mysql://user:password@host:port/?tls=false|true|skip-verify. Its error does not quote the string, which
 // has the password.
-func newServer(raw string, at place) (server, error) {
+func newServer(raw string, at transact.Place) (server, error) {
 	bad := func(why string) (server, error) {
-		return server{}, fault.New(fault.SinkBadURL, at.sink+".url", why, "where", at.sink)
+		return server{}, fault.New(fault.SinkBadURL, at.Sink+".url", why, "where", at.Sink)
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "mysql" || u.Hostname() == "" {
@@ -86,7 +87,7 @@ type session struct {
 }
 
 // open connects under settings.
-func (s server) open(ctx context.Context, at place) (*session, error) {
+func (s server) open(ctx context.Context, at transact.Place) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -171,7 +172,7 @@ func lockName(database, life, vertex string) string {
 
 // own takes the name's lock; whoever has it is an older session of this committer, whose work is undone or done when it is
 // gone. Nothing else is ended: numbers of sessions are used again, locks end with theirs.
-func (s *session) own(ctx context.Context, name string, at place) error {
+func (s *session) own(ctx context.Context, name string, at transact.Place) error {
 	found, err := s.query(ctx, "SELECT IS_USED_LOCK("+text(name)+")")
 	if err != nil {
 		return err
@@ -186,7 +187,7 @@ func (s *session) own(ctx context.Context, name string, at place) error {
 		return err
 	}
 	if found[0].text(0) != "1" {
-		return fault.New(fault.SinkClaimRaced, at.sink, "the session of an older attempt does not end")
+		return fault.New(fault.SinkClaimRaced, at.Sink, "the session of an older attempt does not end")
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 func TestWider(t *testing.T) {
@@ -118,7 +119,7 @@ func TestServerErrors(t *testing.T) {
 		{1290, "The MySQL server is running with the --read-only option", fault.SinkReadOnly, ""},
 		{1045, "Access denied for user 'secret'@'localhost'", fault.SinkWrongPassword, ""},
 	} {
-		err := translate(t.Context(), &mysql.MyError{Code: tt.code, Message: tt.message}, place{sink: "sinks.w"})
+		err := translate(t.Context(), &mysql.MyError{Code: tt.code, Message: tt.message}, transact.Place{Sink: "sinks.w"})
 		if fault.CodeOf(err) != tt.want || !strings.Contains(err.Error(), tt.names) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", tt.message, err)
 		}

@@ -59,7 +59,7 @@ func (c *committer) claim(ctx context.Context) (core.Row, error) {
 		return core.Row{}, err
 	}
 	found := s.row()
-	if err := c.refusal(core.Claim(found, c.cfg.Life, c.cfg.Fence), found, sink.Commit{}); err != nil {
+	if err := c.who().MayTake(found); err != nil {
 		return core.Row{}, err
 	}
 	out, err := c.outlet.Append(ctx, s.seq)
@@ -86,10 +86,9 @@ func (c *committer) forget() {
 	c.out, c.now = nil, nil
 }
 
-// refusal is the error of a verdict that is neither Apply nor Done.
-func (c *committer) refusal(v core.Verdict, found core.Row, commit sink.Commit) error {
-	who := core.Claimant{Where: c.where, Ledger: "stream " + c.target.Stream, Job: c.cfg.Job, Life: c.cfg.Life, Fence: c.cfg.Fence}
-	return who.Refusal(v, found, commit.Ref, commit.Prev)
+// who holds claims and commits up to the stream's mark.
+func (c *committer) who() core.Claimant {
+	return core.Claimant{Where: c.where, Ledger: "stream " + c.target.Stream, Job: c.cfg.Job, Life: c.cfg.Life, Fence: c.cfg.Fence}
 }
 
 // Commit publishes what the stream does not have of an epoch, and its mark.
@@ -116,8 +115,7 @@ func (c *committer) commit(ctx context.Context, commit sink.Commit) (sink.Result
 		}
 		c.now = &s
 	}
-	v := core.Decide(c.now.row(), c.cfg.Life, c.cfg.Fence, commit.Ref, commit.Prev)
-	if err := c.refusal(v, c.now.row(), commit); err != nil || v == core.Done {
+	if done, err := c.who().Has(c.now.row(), commit.Ref, commit.Prev); done || err != nil {
 		return sink.Result{}, err
 	}
 	if open := c.now.Open; open.Epoch != 0 && open.Epoch != commit.Ref.Epoch {

@@ -8,7 +8,6 @@ import (
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
-	"weir.dev/weir/services/sink/internal/core"
 	"weir.dev/weir/services/sink/internal/stage"
 )
 
@@ -102,11 +101,7 @@ func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error
 	if err != nil {
 		return sink.Result{}, err
 	}
-	v := core.Decide(found, a.c.cfg.Life, a.c.cfg.Fence, commit.Ref, commit.Prev)
-	if v == core.Done {
-		return sink.Result{}, nil
-	}
-	if err := a.c.refusal(v, found, commit); err != nil {
+	if done, err := a.c.who().Has(found, commit.Ref, commit.Prev); done || err != nil {
 		return sink.Result{}, err
 	}
 	if err := a.truncate(ctx); err != nil {
@@ -167,7 +162,7 @@ func (a *apply) truncate(ctx context.Context) error {
 		sourceSchema, sourceTable := splitTable(id)
 		name := a.c.pg.TableName(sourceSchema, sourceTable)
 		if !a.c.pg.Allows(spec.AllowTruncate) {
-			return fault.New(fault.SinkTruncateRefused, a.c.at.sink+", table "+string(id), "TRUNCATE "+string(id))
+			return fault.New(fault.SinkTruncateRefused, a.c.at.Sink+", table "+string(id), "TRUNCATE "+string(id))
 		}
 		found, err := examine(ctx, a.s, a.c.ledger.schema, name)
 		if err != nil {
@@ -295,7 +290,7 @@ func (a *apply) part(ctx context.Context, t *target, p *part) error {
 		if hit != int64(p.n) {
 			source := string(t.schema.Table())
 			column := t.schema.Column(int(p.absent[0])).Name
-			return fault.New(fault.SinkPartialMiss, a.c.at.sink+", table "+t.plain,
+			return fault.New(fault.SinkPartialMiss, a.c.at.Sink+", table "+t.plain,
 				"the source did not send column "+column+" and the target has no row to complete", "table", source)
 		}
 	}

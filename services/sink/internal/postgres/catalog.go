@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/pkg/pgcodec"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // prepare makes the target of a schema version fit: creates the table, takes over one that is there, adds and widens
@@ -25,7 +26,7 @@ func (c *Committer) prepare(ctx context.Context, s *session, schema *rows.Schema
 		name: pgx.Identifier{c.ledger.schema, name}.Sanitize(), plain: c.ledger.schema + "." + name,
 	}
 	at := c.at
-	at.table = t.plain
+	at.Table = t.plain
 	owned, made, err := c.ownership(ctx, s, schema.Table(), name, at)
 	if err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func splitTable(id rows.TableID) (schema, table string) {
 
 // ownership says whether the sink has taken this target for this source table before, and whether it made it. A target
 // that another source table has is refused.
-func (c *Committer) ownership(ctx context.Context, q querier, source rows.TableID, name string, at place) (owned, made bool, err error) {
+func (c *Committer) ownership(ctx context.Context, q querier, source rows.TableID, name string, at transact.Place) (owned, made bool, err error) {
 	found, err := q.Query(ctx, `SELECT source, made FROM `+c.ledger.name(ownTable)+`
 		WHERE job = $1 AND sink = $2 AND (source = $3 OR target = $4)`, c.ledger.job, c.ledger.sink, string(source), name)
 	if err != nil {
@@ -109,7 +110,7 @@ func (c *Committer) ownership(ctx context.Context, q querier, source rows.TableI
 }
 
 // takeOver asks what to do with the rows of a table that was there first.
-func (c *Committer) takeOver(ctx context.Context, q querier, t *target, at place) error {
+func (c *Committer) takeOver(ctx context.Context, q querier, t *target, at transact.Place) error {
 	switch c.pg.Existing {
 	case spec.ExistingKeep:
 		return nil
@@ -247,7 +248,7 @@ func (t *target) createSQL(types []string) string {
 }
 
 // checkKey finds the unique index that an upsert needs.
-func (t *target) checkKey(found *relation, at place) error {
+func (t *target) checkKey(found *relation, at transact.Place) error {
 	t.guarded = found.others > 0
 	if t.mode != spec.Upsert {
 		return nil

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
 	"weir.dev/weir/services/sink/internal/stage"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // Committer applies epochs to one schema of a database. It is owned by one goroutine.
@@ -24,7 +24,7 @@ type Committer struct {
 	cfg    sink.Config
 	pg     *spec.PostgresSink
 	url    string
-	at     place
+	at     transact.Place
 	ledger ledger
 	codec  *stage.Codec
 
@@ -78,10 +78,10 @@ func (c *Committer) probe(ctx context.Context, s *session) error {
 		return c.fail(ctx, err)
 	}
 	if n, err := strconv.Atoi(version); err != nil || n < oldestVersion {
-		return fault.New(fault.SinkTooOld, c.at.sink, "server_version_num is "+version)
+		return fault.New(fault.SinkTooOld, c.at.Sink, "server_version_num is "+version)
 	}
 	if readOnly == "on" {
-		return fault.New(fault.SinkReadOnly, c.at.sink, "transaction_read_only is on", "where", c.at.sink)
+		return fault.New(fault.SinkReadOnly, c.at.Sink, "transaction_read_only is on", "where", c.at.Sink)
 	}
 	if durable == "off" {
 		// A commit that is confirmed and then lost with the server is one the ledger has lost too, and the job would stop
@@ -101,101 +101,55 @@ func (c *Committer) probe(ctx context.Context, s *session) error {
 	return nil
 }
 
+// who holds claims and commits up to the ledger.
+func (c *Committer) who() core.Claimant {
+	return core.Claimant{
+		Where: c.at.Sink, Ledger: ledgerTable + " in schema " + c.ledger.schema, Job: c.cfg.Job, Life: c.cfg.Life, Fence: c.cfg.Fence,
+	}
+}
+
 // Claim takes the ledger row for this attempt.
 func (c *Committer) Claim(ctx context.Context) (job.LedgerRow, error) {
-	found, err := c.claim(ctx)
-	if hasState(err, lockNotAvailable) {
-		return job.LedgerRow{}, fault.Wrap(err, fault.SinkClaimRaced, c.at.sink, "the ledger row is locked")
-	}
-	if err != nil {
-		return job.LedgerRow{}, c.fail(ctx, err)
-	}
-	return job.LedgerRow{Life: cmp.Or(found.Life, c.cfg.Life), Ref: found.Ref, Fence: found.Fence}, nil
-}
-
-func (c *Committer) claim(ctx context.Context) (core.Row, error) {
-	s, err := c.connect(ctx)
-	if err != nil {
-		return core.Row{}, err
-	}
-	var found core.Row
-	err = pgx.BeginFunc(ctx, s.Conn, func(tx pgx.Tx) error {
-		if found, err = c.ledger.read(ctx, tx, true); err != nil {
-			return err
-		}
-		if err := c.refusal(core.Claim(found, c.cfg.Life, c.cfg.Fence), found, sink.Commit{}); err != nil {
-			return err
-		}
-		if err := c.ledger.take(ctx, tx, c.cfg.Life, c.cfg.Fence); err != nil {
-			return err
-		}
-		// Between a read that found nothing to lock and the insert another attempt may have come first.
-		now, err := c.ledger.read(ctx, tx, true)
-		if err != nil {
-			return err
-		}
-		if found == (core.Row{}) {
-			found.Ref, found.Life = now.Ref, now.Life
-		}
-		return c.refusal(core.Claim(now, c.cfg.Life, c.cfg.Fence), now, sink.Commit{})
-	})
-	return found, err
-}
-
-// refusal is the error of a verdict that is neither Apply nor Done.
-func (c *Committer) refusal(v core.Verdict, found core.Row, commit sink.Commit) error {
-	who := core.Claimant{
-		Where: c.at.sink, Ledger: ledgerTable + " in schema " + c.ledger.schema, Job: c.cfg.Job, Life: c.cfg.Life, Fence: c.cfg.Fence,
-	}
-	return who.Refusal(v, found, commit.Ref, commit.Prev)
+	return transact.Claim(ctx, c.who(), c)
 }
 
 // Commit applies one durable epoch in one transaction with the ledger row.
 func (c *Committer) Commit(ctx context.Context, commit sink.Commit) (sink.Result, error) {
-	result, ambiguous, err := c.commit(ctx, commit)
-	if err == nil {
-		return result, nil
-	}
-	failed := c.fail(ctx, err)
-	if !ambiguous || c.session != nil {
-		return sink.Result{}, failed
-	}
-	// The connection broke during COMMIT. A new session waits for the old backend, which is ended if it still runs, and
-	// then the row says what became of it.
-	applied, lookErr := c.lookUp(ctx, commit)
-	if lookErr != nil {
-		return sink.Result{}, fault.Wrap(errors.Join(failed, lookErr), fault.SinkAmbiguous, c.at.sink,
-			"the connection broke during COMMIT of epoch "+commit.Ref.Epoch.String())
-	}
-	if !applied {
-		return sink.Result{}, failed
-	}
-	return result, nil
+	return transact.Commit(ctx, c.who(), c, commit)
 }
 
-// lookUp resolves a commit whose outcome is unknown.
-func (c *Committer) lookUp(ctx context.Context, commit sink.Commit) (applied bool, err error) {
+// Transaction is of [transact.Target].
+func (c *Committer) Transaction(ctx context.Context, do func(transact.Ledger) error) error {
 	s, err := c.connect(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
-	err = pgx.BeginFunc(ctx, s.Conn, func(tx pgx.Tx) error {
-		found, err := c.ledger.read(ctx, tx, true)
-		if err != nil {
-			return err
-		}
-		v := core.Decide(found, c.cfg.Life, c.cfg.Fence, commit.Ref, commit.Prev)
-		applied = v == core.Done
-		return c.refusal(v, found, commit)
-	})
-	if err != nil {
-		return false, c.fail(ctx, err)
-	}
-	return applied, nil
+	return pgx.BeginFunc(ctx, s.Conn, func(tx pgx.Tx) error { return do(held{c, tx}) })
 }
 
-// commit does the work. ambiguous is true when the error came while the target may have been committing.
-func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Result, ambiguous bool, err error) {
+// Fail is of [transact.Target].
+func (c *Committer) Fail(ctx context.Context, err error) (translated error, lost bool) {
+	translated = c.fail(ctx, err)
+	return translated, c.session == nil
+}
+
+// Locked is of [transact.Target].
+func (c *Committer) Locked(err error) bool { return hasState(err, lockNotAvailable) }
+
+// held is the ledger's row within a transaction.
+type held struct {
+	c  *Committer
+	tx pgx.Tx
+}
+
+func (h held) Lock(ctx context.Context) (core.Row, error) { return h.c.ledger.read(ctx, h.tx, true) }
+
+func (h held) Take(ctx context.Context) error {
+	return h.c.ledger.take(ctx, h.tx, h.c.cfg.Life, h.c.cfg.Fence)
+}
+
+// Apply is of [transact.Target].
+func (c *Committer) Apply(ctx context.Context, commit sink.Commit) (_ sink.Result, unknown bool, err error) {
 	s, err := c.connect(ctx)
 	if err != nil {
 		return sink.Result{}, false, err
@@ -205,11 +159,7 @@ func (c *Committer) commit(ctx context.Context, commit sink.Commit) (_ sink.Resu
 	if err != nil {
 		return sink.Result{}, false, err
 	}
-	v := core.Decide(found, c.cfg.Life, c.cfg.Fence, commit.Ref, commit.Prev)
-	if v == core.Done {
-		return sink.Result{}, false, nil
-	}
-	if err := c.refusal(v, found, commit); err != nil {
+	if done, err := c.who().Has(found, commit.Ref, commit.Prev); done || err != nil {
 		return sink.Result{}, false, err
 	}
 	work, err := stage.NewWork(commit)

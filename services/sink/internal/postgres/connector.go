@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/stage"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // defaultSchema is where tables and ledger go when the spec names no schema.
@@ -28,17 +29,7 @@ func (Connector) OpenWriter(_ context.Context, cfg sink.Config) (sink.Writer, er
 	if err != nil {
 		return nil, err
 	}
-	fold := stage.Upserts
-	if cfg.Sink.Mode != spec.Upsert {
-		fold = stage.ChangesOf(cfg.Sink.Mode, cfg.Subtask.Index)
-	}
-	w, err := stage.NewWriter(cfg.Store, fold)
-	if err != nil {
-		return nil, err
-	}
-	return &stage.Guard{
-		Writer: w, Where: "sinks." + cfg.Sink.Name, Mode: cfg.Sink.Mode, Truncate: pg.Allows(spec.AllowTruncate), DLQ: cfg.Sink.DLQ,
-	}, nil
+	return stage.OpenWriter(cfg, pg.Allows(spec.AllowTruncate))
 }
 
 // OpenCommitter connects, ends what older attempts left running and proves that the target can commit.
@@ -54,15 +45,15 @@ func (Connector) OpenCommitter(ctx context.Context, cfg sink.Config) (sink.Commi
 	cfg.Letters = stage.Letters(cfg.Letters)
 	c := &Committer{
 		cfg: cfg, pg: pg, codec: codec,
-		at:      place{sink: "sinks." + cfg.Sink.Name, job: cfg.Job},
+		at:      transact.Place{Sink: "sinks." + cfg.Sink.Name, Job: cfg.Job},
 		ledger:  ledger{schema: cmp.Or(pg.Schema, defaultSchema), job: cfg.Job, sink: cfg.Sink.Name},
 		targets: make(map[rows.TableID]*target),
 	}
 	if c.url, err = cfg.Resolve(pg.URL.Raw()); err != nil {
-		return nil, fmt.Errorf("resolve %s.url: %w", c.at.sink, err)
+		return nil, fmt.Errorf("resolve %s.url: %w", c.at.Sink, err)
 	}
 	if login, err := pgx.ParseConfig(c.url); err == nil { // connect says what is wrong with it
-		c.at.role = login.User
+		c.at.Role = login.User
 	}
 	s, err := c.connect(ctx)
 	if err == nil {

@@ -109,7 +109,7 @@ func (a *apply) lacking(ctx context.Context, t *target, l loaded) (loaded, error
 					whole.add(p.kind, b.Slice(from, i), one.first[0]+from)
 				}
 				from = i + 1
-				cause := fault.New(fault.SinkPartialImage, a.c.at.sink+", table "+t.plain, "column "+column+" was not sent",
+				cause := fault.New(fault.SinkPartialImage, a.c.at.Sink+", table "+t.plain, "column "+column+" was not sent",
 					"table", string(t.schema.Table()))
 				if err := a.bury(ctx, t, one.cut(i, i+1), cause); err != nil {
 					return loaded{}, err

@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // Checkup asks [Doctor] about one sink.
@@ -53,7 +54,7 @@ func Doctor(ctx context.Context, c Checkup) (findings []preflight.Finding, grant
 	life := c.Config.Life
 	c.Config.Life = cmp.Or(life, "doctor")
 	d := doctor{checkup: c, Committer: &Committer{
-		cfg: c.Config, pg: pg, at: place{sink: where, job: c.Config.Job},
+		cfg: c.Config, pg: pg, at: transact.Place{Sink: where, Job: c.Config.Job},
 		ledger: ledger{schema: cmp.Or(pg.Schema, defaultSchema), job: c.Config.Job, sink: c.Config.Sink.Name},
 	}}
 	d.checkup.Config.Life = life
@@ -68,7 +69,7 @@ func Doctor(ctx context.Context, c Checkup) (findings []preflight.Finding, grant
 	}
 	defer d.session.close(ctx)
 	d.login, d.database = d.session.Config().User, d.session.Config().Database
-	d.at.role = d.login
+	d.at.Role = d.login
 	if err := d.run(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil, "", context.Cause(ctx)
@@ -79,7 +80,7 @@ func Doctor(ctx context.Context, c Checkup) (findings []preflight.Finding, grant
 }
 
 func (d *doctor) add(f preflight.Finding) {
-	f.Group = d.at.sink
+	f.Group = d.at.Sink
 	d.findings = append(d.findings, f)
 }
 
@@ -88,7 +89,7 @@ func (d *doctor) ok(check, format string, args ...any) {
 }
 
 func (d *doctor) fail(check, subject string, err error, remedy *preflight.Remedy) {
-	f := preflight.Failed(d.at.sink, check, err, remedy)
+	f := preflight.Failed(d.at.Sink, check, err, remedy)
 	f.Subject = subject
 	d.add(f)
 }
@@ -154,7 +155,7 @@ func (d *doctor) claimed(ctx context.Context) error {
 			Remedy: &preflight.Remedy{Advice: "Ask again with --nats or NATS_URL."},
 		})
 	default:
-		err := fault.New(fault.JobLedgerForeign, d.at.sink, fmt.Sprintf("%s in schema %s has life %s", ledgerTable, d.ledger.schema, row.Life), "job", d.cfg.Job)
+		err := fault.New(fault.JobLedgerForeign, d.at.Sink, fmt.Sprintf("%s in schema %s has life %s", ledgerTable, d.ledger.schema, row.Life), "job", d.cfg.Job)
 		d.fail("ledger", d.cfg.Job, err, &preflight.Remedy{
 			SQL: []string{
 				d.forget(ledgerTable), d.forget(logTable), d.forget(ownTable),
@@ -217,7 +218,7 @@ func (d *doctor) judge(ctx context.Context, schema *rows.Schema) error {
 	name := d.pg.TableName(sourceSchema, sourceTable)
 	t := &target{schema: schema, mode: d.cfg.Sink.Mode, name: quote(d.ledger.schema) + "." + quote(name), plain: d.ledger.schema + "." + name}
 	at := d.at
-	at.table = t.plain
+	at.Table = t.plain
 	owned, _, err := d.ownership(ctx, d.session, schema.Table(), name, at)
 	if err != nil {
 		d.fail("table", t.plain, translate(ctx, err, at), nil)
@@ -256,7 +257,7 @@ func (d *doctor) judge(ctx context.Context, schema *rows.Schema) error {
 
 // changes are what the start would do to the columns of a table that it takes over: found out by its own code, which is
 // given a pen in place of the table.
-func (d *doctor) changes(t *target, found *relation, types []string, at place) (changes []string, err error) {
+func (d *doctor) changes(t *target, found *relation, types []string, at transact.Place) (changes []string, err error) {
 	note := func(sql string) error {
 		changes = append(changes, "ALTER TABLE "+t.name+" "+sql+";")
 		return nil
@@ -288,7 +289,7 @@ func (d *doctor) unfit(t *target, found *relation, err error) *preflight.Remedy 
 }
 
 // create tries the statement that would make the table, in the savepoint.
-func (d *doctor) create(ctx context.Context, t *target, types []string, owned bool, at place) error {
+func (d *doctor) create(ctx context.Context, t *target, types []string, owned bool, at transact.Place) error {
 	if owned {
 		d.fail("table", t.plain, fault.New(fault.SinkMissingTable, at.String(), "it was there before", "table", t.plain), nil)
 		return nil
@@ -311,7 +312,7 @@ func (d *doctor) taken(err error) *preflight.Remedy {
 		return nil
 	}
 	return &preflight.Remedy{
-		Spec:   d.at.sink + ".existing: truncate",
+		Spec:   d.at.Sink + ".existing: truncate",
 		Advice: "Or existing: keep, when the rows in it are those that the job would write.",
 	}
 }
@@ -326,7 +327,7 @@ func (t *target) uniqueSQL() string {
 }
 
 // writable judges the rights on a table that exists. changes are what the start would do to it first.
-func (d *doctor) writable(ctx context.Context, t *target, changes []string, at place) error {
+func (d *doctor) writable(ctx context.Context, t *target, changes []string, at transact.Place) error {
 	var owner bool
 	var missing []string
 	rights := []string{"SELECT", "INSERT", "UPDATE", "DELETE"}
@@ -367,7 +368,7 @@ func (d *doctor) grants(ctx context.Context) string {
 	role, schema, db := quote(d.login), quote(d.ledger.schema), quote(d.database)
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("-- %s: role %s writes schema %s of database %s. Run it as a superuser, connected to %s; it can be run again.",
-		d.at.sink, d.login, d.ledger.schema, d.database, d.database)
+		d.at.Sink, d.login, d.ledger.schema, d.database, d.database)
 	line("GRANT CONNECT, TEMPORARY ON DATABASE %s TO %s;", db, role)
 	line("CREATE SCHEMA IF NOT EXISTS %s;", schema)
 	line("GRANT USAGE, CREATE ON SCHEMA %s TO %s;", schema, role)

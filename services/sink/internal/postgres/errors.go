@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/services/sink/internal/stage"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // SQLSTATEs that decide something, by PostgreSQL's own names.
@@ -30,52 +30,30 @@ const (
 	truncateReferenced   = "0A000"
 )
 
-// place is where an error happened, for people: the sink's path in the spec and, where known, the rest.
-type place struct {
-	sink  string // sinks.warehouse
-	table string // shop.orders, or empty
-	job   string
-	role  string // that the sink logs in as
-}
-
-func (p place) String() string {
-	if p.table == "" {
-		return p.sink
-	}
-	return p.sink + ", table " + p.table
-}
-
 // translate turns what pgx returned into a classified error. It quotes names that PostgreSQL reports apart from its
 // messages; a message itself only where it cannot hold a row value (F4).
-func translate(ctx context.Context, err error, at place) error {
+func translate(ctx context.Context, err error, at transact.Place) error {
 	if err == nil {
 		return nil
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	if _, ok := errors.AsType[*fault.Error](err); ok {
-		return err
-	}
-	if other, ok := errors.AsType[stage.LettersError](err); ok {
-		return other.Err
+	if known, ok := transact.Known(ctx, err); ok {
+		return known
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return translateSQL(pg, err, at)
 	}
-	// What is left is the connection: refused, reset, timed out, closed in mid-sentence.
-	return fault.Wrap(err, fault.SinkUnreachable, at.sink, reasonOf(err), "where", at.sink)
+	return at.Unreachable(err)
 }
 
-func translateSQL(pg *pgconn.PgError, err error, at place) error {
-	if pg.TableName != "" && at.table == "" {
-		at.table = pg.SchemaName + "." + pg.TableName
+func translateSQL(pg *pgconn.PgError, err error, at transact.Place) error {
+	if pg.TableName != "" && at.Table == "" {
+		at.Table = pg.SchemaName + "." + pg.TableName
 	}
 	state := "SQLSTATE " + pg.Code
 	names := []string{
-		"where", at.sink, "table", cmp.Or(at.table, "<table>"),
+		"where", at.Sink, "table", cmp.Or(at.Table, "<table>"),
 		"column", cmp.Or(pg.ColumnName, "<column>"), "constraint", cmp.Or(pg.ConstraintName, "<constraint>"),
-		"job", cmp.Or(at.job, "<job>"), "role", cmp.Or(at.role, "<role>"), "right", rightOf(pg.Message),
+		"job", cmp.Or(at.Job, "<job>"), "role", cmp.Or(at.Role, "<role>"), "right", rightOf(pg.Message),
 	}
 	wrap := func(code fault.Code, why string) error { return fault.Wrap(err, code, at.String(), why, names...) }
 	switch pg.Code {
@@ -135,15 +113,4 @@ func rightOf(message string) string {
 func hasState(err error, state string) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.Code == state
-}
-
-// reasonOf is the innermost text of a connection error. The outer ones of pgx quote host, user and database.
-func reasonOf(err error) string {
-	for {
-		next := errors.Unwrap(err)
-		if next == nil {
-			return err.Error()
-		}
-		err = next
-	}
 }

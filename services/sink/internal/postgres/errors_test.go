@@ -7,12 +7,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"weir.dev/weir/pkg/fault"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // What a person is told to do has no blanks in it.
 func TestRemedyNamesWhatToDo(t *testing.T) {
 	t.Parallel()
-	at := place{sink: "sinks.copy", job: "shop", role: "weir"}
+	at := transact.Place{Sink: "sinks.copy", Job: "shop", Role: "weir"}
 	for _, c := range []struct {
 		pg   pgconn.PgError
 		want string

@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // alteration is a target table while its columns are changed; of [core.Table].
@@ -131,15 +132,15 @@ func (a *alteration) Between() string { return "weir renames" }
 func quoteText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 // evolution is what a schema version asks of a table that the sink meets for the first time.
-func (t *target) evolution(a *alteration, cfg *sink.Config, pg *spec.PostgresSink, made bool, at place) *core.Evolution {
+func (t *target) evolution(a *alteration, cfg *sink.Config, pg *spec.PostgresSink, made bool, at transact.Place) *core.Evolution {
 	return &core.Evolution{
 		Schema: t.schema, Mode: t.mode, Policy: cfg.Sink.SchemaChange, DropColumn: pg.Allows(spec.AllowDropColumn), Made: made, First: true,
-		Known: &core.Known{}, Types: a.types, Table: a, Where: at.String(), Name: t.plain, Job: at.job,
+		Known: &core.Known{}, Types: a.types, Table: a, Where: at.String(), Name: t.plain, Job: at.Job,
 	}
 }
 
 // evolve makes the table fit the schema, by the sink's schema_change, and remembers what it has left.
-func (c *Committer) evolve(ctx context.Context, s *session, t *target, found *relation, types []string, made bool, at place) error {
+func (c *Committer) evolve(ctx context.Context, s *session, t *target, found *relation, types []string, made bool, at transact.Place) error {
 	last, err := c.ledger.readKnown(ctx, s, t.schema.Table())
 	if err != nil {
 		return err
@@ -159,7 +160,7 @@ func (c *Committer) evolve(ctx context.Context, s *session, t *target, found *re
 }
 
 // fit makes the changes and resolves how each column is written.
-func (t *target) fit(e *core.Evolution, a *alteration, at place) error {
+func (t *target) fit(e *core.Evolution, a *alteration, at transact.Place) error {
 	err := e.Run()
 	t.notes = e.Notes
 	if err != nil {
@@ -200,7 +201,7 @@ func tried(ctx context.Context, s *session, do func() error) error {
 
 // resolve says how each column of the schema is written. Columns of the target that the source does not have are left, as
 // long as they may be null; those that the source once had are null in rows that are written now.
-func (t *target) resolve(known *core.Known, found *relation, made bool, at place) error {
+func (t *target) resolve(known *core.Known, found *relation, made bool, at transact.Place) error {
 	t.direct = true
 	for _, c := range t.schema.Columns() {
 		k := known.Columns[known.Of(c)]

@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // shape reads "1 id int*, 2 v text": identity, name and type of columns, the key marked.
@@ -61,9 +62,9 @@ func (f *table) step(t *testing.T, to string) (made []string, err error) {
 	if a.try = f.try; a.try == nil {
 		a.try = a.exec
 	}
-	e := f.t.evolution(a, &sink.Config{Sink: spec.Sink{SchemaChange: f.policy}}, &spec.PostgresSink{}, true, place{})
+	e := f.t.evolution(a, &sink.Config{Sink: spec.Sink{SchemaChange: f.policy}}, &spec.PostgresSink{}, true, transact.Place{})
 	e.First, e.Known = len(f.known.Columns) == 0, f.known
-	if err := f.t.fit(e, a, place{}); err != nil {
+	if err := f.t.fit(e, a, transact.Place{}); err != nil {
 		return nil, err
 	}
 	return made, nil

@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/services/sink/internal/core"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // The ledger's tables, in the schema the sink writes to.
@@ -146,7 +147,7 @@ func (l ledger) advance(ctx context.Context, s *session, e entry) error {
 // ReadLedger reads a sink's ledger for people and audits. It changes nothing and takes no lock; a target without a ledger
 // gives the zero value.
 func ReadLedger(ctx context.Context, url, schema, job, sink string) (core.Ledger, error) {
-	at := place{sink: "sinks." + sink}
+	at := transact.Place{Sink: "sinks." + sink}
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
 		return core.Ledger{}, badURL(at)

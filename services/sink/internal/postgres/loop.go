@@ -6,11 +6,12 @@ import (
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // checkLoop refuses a table that a source of the same job captures: its changes would come back as changes. Whether a
 // source reads this very database is asked of the server, where its sessions are, since one server has many addresses.
-func (c *Committer) checkLoop(ctx context.Context, q querier, table string, at place) error {
+func (c *Committer) checkLoop(ctx context.Context, q querier, table string, at transact.Place) error {
 	for _, src := range c.cfg.Sources {
 		pg, ok := src.Config.(*spec.PostgresSource)
 		if !ok || !pg.Tables.Match(c.ledger.schema, table) {

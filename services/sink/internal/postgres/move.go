@@ -30,7 +30,7 @@ func (a *apply) complete(ctx context.Context, t *target, p *part) error {
 	}
 	if hit != int64(p.n) {
 		column := t.schema.Column(int(p.absent[0])).Name
-		return fault.New(fault.SinkPartialMiss, a.c.at.sink+", table "+t.plain,
+		return fault.New(fault.SinkPartialMiss, a.c.at.Sink+", table "+t.plain,
 			"a key changed, the source did not send column "+column+" and the target has no row under the old key",
 			"table", string(t.schema.Table()))
 	}

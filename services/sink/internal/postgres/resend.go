@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
 	"weir.dev/weir/services/sink/internal/stage"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // Resend applies one dead letter to the target, in one transaction with the line that registers it there, so that it happens
@@ -32,12 +33,12 @@ func Resend(ctx context.Context, cfg sink.Config, l sink.Letter, force bool) err
 	}
 	cfg.Sink.SchemaChange = spec.Exception
 	c := &Committer{
-		cfg: cfg, pg: pg, codec: codec, at: place{sink: "sinks." + cfg.Sink.Name, job: cfg.Job},
+		cfg: cfg, pg: pg, codec: codec, at: transact.Place{Sink: "sinks." + cfg.Sink.Name, Job: cfg.Job},
 		ledger:  ledger{schema: cmp.Or(pg.Schema, defaultSchema), job: cfg.Job, sink: cfg.Sink.Name},
 		targets: make(map[rows.TableID]*target),
 	}
 	if c.url, err = cfg.Resolve(pg.URL.Raw()); err != nil {
-		return fmt.Errorf("resolve %s.url: %w", c.at.sink, err)
+		return fmt.Errorf("resolve %s.url: %w", c.at.Sink, err)
 	}
 	s, err := c.connect(ctx)
 	if err != nil {
@@ -50,7 +51,7 @@ func Resend(ctx context.Context, cfg sink.Config, l sink.Letter, force bool) err
 
 func (c *Committer) resend(ctx context.Context, s *session, l sink.Letter, force bool) error {
 	refuse := func(why string) error {
-		return fault.New(fault.SinkDLQRefused, fmt.Sprintf("%s, letter %s/%s.%d", c.at.sink, l.Table, l.Epoch, l.Index), why, "job", c.cfg.Job)
+		return fault.New(fault.SinkDLQRefused, fmt.Sprintf("%s, letter %s/%s.%d", c.at.Sink, l.Table, l.Epoch, l.Index), why, "job", c.cfg.Job)
 	}
 	held, err := c.ledger.read(ctx, s, true)
 	if err != nil {
@@ -74,7 +75,7 @@ func (c *Committer) resend(ctx context.Context, s *session, l sink.Letter, force
 	case replayed != nil:
 		return nil
 	case superseded != nil && !force:
-		return fault.New(fault.SinkDLQOvertaken, fmt.Sprintf("%s, letter %s/%s.%d", c.at.sink, l.Table, l.Epoch, l.Index),
+		return fault.New(fault.SinkDLQOvertaken, fmt.Sprintf("%s, letter %s/%s.%d", c.at.Sink, l.Table, l.Epoch, l.Index),
 			fmt.Sprintf("epoch %d holds a later change of its key", *superseded), "job", c.cfg.Job)
 	}
 	parts, err := c.codec.Decode(l.Rows)
@@ -82,7 +83,7 @@ func (c *Committer) resend(ctx context.Context, s *session, l sink.Letter, force
 		return refuse("its rows cannot be read")
 	}
 	if cause, lacks := lackingIn(parts); c.cfg.Sink.Mode == spec.Append && lacks {
-		return fault.New(fault.SinkPartialImage, c.at.sink, "column "+cause+" was not sent", "table", string(l.Table))
+		return fault.New(fault.SinkPartialImage, c.at.Sink, "column "+cause+" was not sent", "table", string(l.Table))
 	}
 	a := &apply{
 		c: c, s: s, epoch: int64(l.Epoch), targets: make(map[rows.TableID]*target), staged: make(map[string]int),

@@ -16,6 +16,7 @@ import (
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/pgcodec"
 	"weir.dev/weir/pkg/source"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 const (
@@ -73,7 +74,7 @@ type session struct {
 
 // connect opens a session that is named for the attempt. It ends sessions of older attempts of the same committer, and the
 // ones in lost: sessions of this process whose connection broke and whose server process may not have noticed.
-func connect(ctx context.Context, url string, id source.Identity, lost []uint32, at place) (*session, error) {
+func connect(ctx context.Context, url string, id source.Identity, lost []uint32, at transact.Place) (*session, error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, badURL(at)
@@ -145,6 +146,6 @@ func (s *session) endZombies(ctx context.Context, id source.Identity, lost []uin
 }
 
 // badURL does not wrap the cause: pgx quotes the string it could not read, password included.
-func badURL(at place) error {
-	return fault.New(fault.SinkBadURL, at.sink+".url", "not a PostgreSQL connection string", "where", at.sink)
+func badURL(at transact.Place) error {
+	return fault.New(fault.SinkBadURL, at.Sink+".url", "not a PostgreSQL connection string", "where", at.Sink)
 }

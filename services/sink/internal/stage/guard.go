@@ -5,6 +5,7 @@ import (
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/rows"
+	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/core"
 )
@@ -19,6 +20,19 @@ type Guard struct {
 	Truncate bool
 	// DLQ says that the committer puts rows aside that mode append cannot keep.
 	DLQ bool
+}
+
+// OpenWriter opens the writer of a sink that applies an epoch as a whole. truncate says that it may follow TRUNCATE.
+func OpenWriter(cfg sink.Config, truncate bool) (sink.Writer, error) {
+	fold := Upserts
+	if cfg.Sink.Mode != spec.Upsert {
+		fold = ChangesOf(cfg.Sink.Mode, cfg.Subtask.Index)
+	}
+	w, err := NewWriter(cfg.Store, fold)
+	if err != nil {
+		return nil, err
+	}
+	return &Guard{Writer: w, Where: "sinks." + cfg.Sink.Name, Mode: cfg.Sink.Mode, Truncate: truncate, DLQ: cfg.Sink.DLQ}, nil
 }
 
 // Write checks the batch against the mode and stages it.
