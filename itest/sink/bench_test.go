@@ -1,12 +1,8 @@
 package sink_test
 
 import (
-	"context"
-	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -15,13 +11,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 
+	"weir.dev/weir/itest/drive"
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/pkg/config"
-	"weir.dev/weir/pkg/epoch"
-	"weir.dev/weir/pkg/plan"
 	"weir.dev/weir/pkg/rows"
-	pkgsink "weir.dev/weir/pkg/sink"
-	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/weir/verify/process"
 )
@@ -79,84 +72,16 @@ func makeOrders(tb testing.TB, s *rows.Schema, op rows.Op, ids []int64, seq uint
 	return out
 }
 
-// bench drives one sink by hand: stage, make durable, commit.
-type bench struct {
-	writer    pkgsink.Writer
-	committer pkgsink.Committer
-	last      epoch.Ref
-}
-
-func newBench(tb testing.TB, s spec.Sink) *bench {
-	tb.Helper()
-	cfg := pkgsink.Config{
-		Identity: source.Identity{Job: "bench", Life: "benchlife", Fence: 1, Subtask: plan.SubtaskID{Vertex: plan.VertexID(s.Name)}},
-		Sink:     s, Resolve: resolve, Writers: 1, Store: &memory{}, Logger: slog.New(slog.DiscardHandler),
-	}
-	c := connector(tb, s.Type)
-	var b bench
-	var err error
-	if b.writer, err = c.OpenWriter(tb.Context(), cfg); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { b.writer.Close() })
-	cfg.Subtask.Vertex = plan.CommitterOf(s.Name)
-	if b.committer, err = c.OpenCommitter(tb.Context(), cfg); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { b.committer.Close() })
-	if _, err := b.committer.Claim(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
-	return &b
-}
-
-// epoch stages and commits one epoch and returns the time of each.
-func (b *bench) epoch(tb testing.TB, batches []*rows.Batch) (stage, commit time.Duration) {
+// epochOf stages and commits one epoch and returns the time of each.
+func epochOf(tb testing.TB, a *drive.Attempt, batches []*rows.Batch) (stage, commit time.Duration) {
 	tb.Helper()
 	start := time.Now()
-	for _, x := range batches {
-		if err := b.writer.Write(tb.Context(), *x); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	ref := epoch.Ref{Epoch: b.last.Epoch + 1, Digest: fmt.Sprint(b.last.Epoch + 1)}
-	pieces, err := b.writer.Stage(tb.Context(), ref.Epoch)
-	if err != nil {
+	c := a.Stage(batches...)
+	staged := time.Now()
+	if err := a.Try(c); err != nil {
 		tb.Fatal(err)
 	}
-	c := pkgsink.Commit{Ref: ref, Prev: b.last}
-	for _, p := range pieces {
-		c.Staged = append(c.Staged, epoch.Staged{Epoch: ref.Epoch, Data: p.Data, Objects: p.Objects, Rows: p.Rows})
-	}
-	staged := time.Now()
-	if r, err := b.committer.Commit(tb.Context(), c); err != nil || !r.Applied {
-		tb.Fatalf("commit: %+v, %v", r, err)
-	}
-	b.last = ref
 	return staged.Sub(start), time.Since(staged)
-}
-
-// memory is a store of pieces.
-type memory struct {
-	mu     sync.Mutex
-	pieces map[string][]byte
-}
-
-func (m *memory) Put(_ context.Context, data []byte) (epoch.Object, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.pieces == nil {
-		m.pieces = make(map[string][]byte)
-	}
-	o := epoch.Object{Subject: fmt.Sprint(len(m.pieces)), Size: int64(len(data))}
-	m.pieces[o.Subject] = data
-	return o, nil
-}
-
-func (m *memory) Get(_ context.Context, o epoch.Object) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.pieces[o.Subject], nil
 }
 
 // BenchmarkPostgres commits epochs of 100,000 rows into a table of ten columns: inserts with growing keys, then updates of
@@ -168,7 +93,7 @@ func BenchmarkPostgres(b *testing.B) {
 	target := spec.Sink{Name: "warehouse", Type: "postgres", Mode: spec.Upsert, Config: &spec.PostgresSink{
 		URL: config.NewSecret(pg.URL("postgres")), Schema: "bench", Table: "{table}",
 	}}
-	x := newBench(b, target)
+	x := drive.Open(b, drive.Config(target, 1))
 	next := int64(0)
 	inserts := func() []*rows.Batch {
 		ids := make([]int64, epochRows)
@@ -195,7 +120,7 @@ func BenchmarkPostgres(b *testing.B) {
 				batches := make()
 				o, p := cpuOfSelf(b), cpuOfCommitter(b, pg)
 				b.StartTimer()
-				s, c := x.epoch(b, batches)
+				s, c := epochOf(b, x, batches)
 				stage, commit, n = stage+s, commit+c, n+epochRows
 				b.StopTimer()
 				own, server = own+cpuOfSelf(b)-o, server+cpuOfCommitter(b, pg)-p
@@ -211,7 +136,7 @@ func BenchmarkPostgres(b *testing.B) {
 	}
 	measure("insert", inserts)
 	for next < tableRows {
-		x.epoch(b, inserts())
+		epochOf(b, x, inserts())
 	}
 	measure("update", updates)
 }
@@ -230,7 +155,7 @@ func cpuOfSelf(tb testing.TB) time.Duration {
 func cpuOfCommitter(tb testing.TB, pg *harness.Postgres) time.Duration {
 	tb.Helper()
 	pid, err := harness.Value[int32](tb.Context(), pg, "postgres",
-		"SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'weir:benchlife:%'")
+		"SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'weir:lifeoftests:%'")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -247,9 +172,9 @@ func BenchmarkFiles(b *testing.B) {
 	s := orders(b)
 	for _, format := range []spec.FileFormat{spec.Parquet, spec.JSONLines} {
 		b.Run(string(format), func(b *testing.B) {
-			x := newBench(b, spec.Sink{Name: "lake", Type: "files", Mode: spec.Changelog, Config: &spec.FilesSink{
+			x := drive.Open(b, drive.Config(spec.Sink{Name: "lake", Type: "files", Mode: spec.Changelog, Config: &spec.FilesSink{
 				Files: spec.FilesTarget{Path: config.NewText(b.TempDir()), Format: format},
-			}})
+			}}, 1))
 			ids := make([]int64, epochRows)
 			for i := range ids {
 				ids[i] = int64(i)
@@ -259,7 +184,7 @@ func BenchmarkFiles(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				o := cpuOfSelf(b)
-				x.epoch(b, batches)
+				epochOf(b, x, batches)
 				own, n = own+cpuOfSelf(b)-o, n+epochRows
 			}
 			b.ReportMetric(float64(own.Nanoseconds())/float64(n), "own-cpu-ns/row")

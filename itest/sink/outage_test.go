@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"weir.dev/weir/itest/drive"
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/pkg/fault"
 )
@@ -15,9 +16,9 @@ import (
 func TestPostgresOutage(t *testing.T) {
 	t.Parallel()
 	pg := harness.StartPostgres(t, harness.PostgresConfig{})
-	a := openAttempt(t, configOf(postgresSink(pg.URL("postgres")), 1))
-	p := people(t, "public.people")
-	a.epoch(a.batch(p, ins(0, "a", "b")))
+	a := drive.Open(t, drive.Config(postgresSink(pg.URL("postgres")), 1))
+	p := drive.People(t, "public.people")
+	a.Epoch(a.Batch(p, drive.Ins(0, "a", "b")))
 
 	for i, outage := range []struct {
 		name       string
@@ -27,14 +28,14 @@ func TestPostgresOutage(t *testing.T) {
 		{"stopped in order", func() error { return pg.Stop(t.Context()) }, func() error { return pg.Start(t.Context()) }},
 		{"frozen", pg.Pause, pg.Resume},
 	} {
-		c := a.stage(a.batch(p, ins(int64(i+1), "c", "d"), upd(0, outage.name, "x")))
+		c := a.Stage(a.Batch(p, drive.Ins(int64(i+1), "c", "d"), drive.Upd(0, outage.name, "x")))
 		if err := outage.begin(); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
 			// A frozen server says nothing: there the caller's patience ends first.
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			_, err := a.committer.Commit(ctx, c)
+			_, err := a.Committer.Commit(ctx, c)
 			cancel()
 			if !errors.Is(err, fault.Transient) && !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("%s: %v, want transient", outage.name, err)
@@ -43,10 +44,10 @@ func TestPostgresOutage(t *testing.T) {
 		if err := outage.end(); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.try(c); err != nil {
+		if err := a.Try(c); err != nil {
 			t.Fatalf("after the server was %s: %v", outage.name, err)
 		}
-		wantLines(t, show(t, pg, "postgres", "SELECT count(*), max(email) FILTER (WHERE id = 0) FROM out.people"),
+		drive.WantLines(t, show(t, pg, "postgres", "SELECT count(*), max(email) FILTER (WHERE id = 0) FROM out.people"),
 			fmt.Sprintf("%d|%s", i+2, outage.name))
 	}
 	if n, err := harness.Value[int](t.Context(), pg, "postgres",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/jackc/pgx/v5"
 
+	"weir.dev/weir/itest/drive"
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/fault"
@@ -71,36 +71,19 @@ func exec(t *testing.T, pg *harness.Postgres, db, sql string) {
 	}
 }
 
-func wantCode(t *testing.T, err error, want fault.Code, parts ...string) {
-	t.Helper()
-	if fault.CodeOf(err) != want {
-		t.Errorf("error = %v, want code %s", err, want)
-		return
-	}
-	text := fault.Of(err).Text()
-	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("the error does not say %q:\n%s", part, text)
-		}
-	}
-	if strings.Contains(text, "canary") {
-		t.Errorf("the error shows a value:\n%s", text)
-	}
-}
-
 func ledgerAndLog(in scene) {
 	t, pg, db := in.t, in.pg, in.db
 	s := postgresSink(pg.URL(db))
-	if l, kept, err := sink.ReadLedger(t.Context(), "j", s, resolve); err != nil || !kept || l.Life != "" {
+	if l, kept, err := sink.ReadLedger(t.Context(), "j", s, drive.Resolve); err != nil || !kept || l.Life != "" {
 		t.Errorf("ledger of an untouched target: %+v, %t, %v", l, kept, err)
 	}
-	p := people(t, "public.people")
+	p := drive.People(t, "public.people")
 	for i, token := range []fence.Token{7, 9, 11} {
-		a := openAttempt(t, configOf(s, token))
-		a.epoch(a.batch(p, ins(int64(2*i)), ins(int64(2*i+1))))
-		a.epoch(a.batch(p, upd(int64(2*i), "x")))
+		a := drive.Open(t, drive.Config(s, token))
+		a.Epoch(a.Batch(p, drive.Ins(int64(2*i)), drive.Ins(int64(2*i+1))))
+		a.Epoch(a.Batch(p, drive.Upd(int64(2*i), "x")))
 	}
-	l, kept, err := sink.ReadLedger(t.Context(), "j", s, resolve)
+	l, kept, err := sink.ReadLedger(t.Context(), "j", s, drive.Resolve)
 	if err != nil || !kept {
 		t.Fatal(err)
 	}
@@ -111,33 +94,33 @@ func ledgerAndLog(in scene) {
 		t.Errorf("ledger = %+v", l)
 	}
 	// The rows are for people, too.
-	wantLines(t, show(t, pg, db, "SELECT job, sink, life, fence, epoch, digest FROM out.weir_ledger"),
+	drive.WantLines(t, show(t, pg, db, "SELECT job, sink, life, fence, epoch, digest FROM out.weir_ledger"),
 		"j|warehouse|lifeoftests|11|6|digest of 6")
-	wantLines(t, show(t, pg, db, "SELECT source, target, made FROM out.weir_ledger_tables"), "public.people|people|t")
+	drive.WantLines(t, show(t, pg, db, "SELECT source, target, made FROM out.weir_ledger_tables"), "public.people|people|t")
 }
 
 func types(in scene) {
 	t, pg, db := in.t, in.pg, in.db
-	s := schemaOf(t, "public.all types", 1,
-		col("id*", rows.Of(rows.KindInt64), "bigint"),
-		col("i2", rows.Of(rows.KindInt16), "smallint"),
-		col("n", rows.Decimal(10, 2), "numeric(10,2)"),
-		col("nn", rows.Of(rows.KindDecimalText), "numeric"),
-		col("b", rows.Of(rows.KindBytes), "bytea"),
-		col("iv", rows.Of(rows.KindText), "interval"),
-		col("inet", rows.Of(rows.KindText), "inet"),
-		col("j", rows.Of(rows.KindJSON), "json"),
-		col("jb", rows.Of(rows.KindJSON), "jsonb"),
-		col("arr", rows.Of(rows.KindText), "integer[]"),
-		col("mood", rows.Of(rows.KindText), "shop.mood"), // an enum that only the source has
-		col("tz", rows.Of(rows.KindTimestampTZ), "timestamp(3) with time zone"),
-		col("d", rows.Of(rows.KindDate), "date"),
-		col("u", rows.Of(rows.KindUUID), "uuid"),
-		col("f", rows.Of(rows.KindFloat64), "double precision"),
-		col("ok", rows.Of(rows.KindBool), "boolean"),
-		col("c", rows.Of(rows.KindText), "character(5)"),
+	s := drive.Schema(t, "postgres", "public.all types", 1,
+		drive.Col("id*", rows.Of(rows.KindInt64), "bigint"),
+		drive.Col("i2", rows.Of(rows.KindInt16), "smallint"),
+		drive.Col("n", rows.Decimal(10, 2), "numeric(10,2)"),
+		drive.Col("nn", rows.Of(rows.KindDecimalText), "numeric"),
+		drive.Col("b", rows.Of(rows.KindBytes), "bytea"),
+		drive.Col("iv", rows.Of(rows.KindText), "interval"),
+		drive.Col("inet", rows.Of(rows.KindText), "inet"),
+		drive.Col("j", rows.Of(rows.KindJSON), "json"),
+		drive.Col("jb", rows.Of(rows.KindJSON), "jsonb"),
+		drive.Col("arr", rows.Of(rows.KindText), "integer[]"),
+		drive.Col("mood", rows.Of(rows.KindText), "shop.mood"), // an enum that only the source has
+		drive.Col("tz", rows.Of(rows.KindTimestampTZ), "timestamp(3) with time zone"),
+		drive.Col("d", rows.Of(rows.KindDate), "date"),
+		drive.Col("u", rows.Of(rows.KindUUID), "uuid"),
+		drive.Col("f", rows.Of(rows.KindFloat64), "double precision"),
+		drive.Col("ok", rows.Of(rows.KindBool), "boolean"),
+		drive.Col("c", rows.Of(rows.KindText), "character(5)"),
 	)
-	a := openAttempt(t, configOf(postgresSink(pg.URL(db)), 1))
+	a := drive.Open(t, drive.Config(postgresSink(pg.URL(db)), 1))
 	build := func(op rows.Op, id int64) *rows.Batch {
 		b := rows.NewBuilder(s)
 		b.Column(0).(*array.Int64Builder).Append(id)
@@ -162,12 +145,12 @@ func types(in scene) {
 		}
 		return out
 	}
-	a.epoch(build(rows.OpInsert, 1))
-	a.epoch(build(rows.OpUpdateAfter, 1), build(rows.OpUpdateAfter, 2))
+	a.Epoch(build(rows.OpInsert, 1))
+	a.Epoch(build(rows.OpUpdateAfter, 1), build(rows.OpUpdateAfter, 2))
 	want := `-7|-123.45|123456789012345678901234567890.5|\x00ff|1 year 2 mons 03:04:05|10.0.0.0/8|{"a": 1}|{"b": [2]}|{1,NULL,3}|so so|` +
 		`2023-11-14 22:13:20.123+00|2022-01-08|30313233-3435-3637-3839-616263646566|0.1|t|ab   `
-	wantLines(t, show(t, pg, db, `SELECT * FROM out."all types" ORDER BY id`), "1|"+want, "2|"+want)
-	wantLines(t, show(t, pg, db, `SELECT format_type(atttypid, atttypmod) FROM pg_attribute
+	drive.WantLines(t, show(t, pg, db, `SELECT * FROM out."all types" ORDER BY id`), "1|"+want, "2|"+want)
+	drive.WantLines(t, show(t, pg, db, `SELECT format_type(atttypid, atttypmod) FROM pg_attribute
 		WHERE attrelid = 'out."all types"'::regclass AND attname IN ('iv', 'arr', 'mood', 'jb', 'tz', 'c') ORDER BY attnum`),
 		"interval", "jsonb", "integer[]", "text", "timestamp(3) with time zone", "character(5)")
 }
@@ -175,9 +158,9 @@ func types(in scene) {
 // PostgreSQL has these values, so they are written; none becomes null.
 func specialValues(in scene) {
 	t, pg, db := in.t, in.pg, in.db
-	s := schemaOf(t, "public.special", 1, col("id*", rows.Of(rows.KindInt64), "bigint"), col("n", rows.Decimal(10, 2), "numeric(10,2)"),
-		col("d", rows.Of(rows.KindDate), "date"), col("ts", rows.Of(rows.KindTimestamp), "timestamp without time zone"))
-	a := openAttempt(t, configOf(postgresSink(pg.URL(db)), 1))
+	s := drive.Schema(t, "postgres", "public.special", 1, drive.Col("id*", rows.Of(rows.KindInt64), "bigint"), drive.Col("n", rows.Decimal(10, 2), "numeric(10,2)"),
+		drive.Col("d", rows.Of(rows.KindDate), "date"), drive.Col("ts", rows.Of(rows.KindTimestamp), "timestamp without time zone"))
+	a := drive.Open(t, drive.Config(postgresSink(pg.URL(db)), 1))
 	b := rows.NewBuilder(s)
 	b.Column(0).(*array.Int64Builder).Append(1)
 	b.Special(1, "NaN")
@@ -188,58 +171,58 @@ func specialValues(in scene) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.epoch(batch)
-	wantLines(t, show(t, pg, db, "SELECT * FROM out.special"), "1|NaN|infinity|0044-03-15 12:00:00 BC")
+	a.Epoch(batch)
+	drive.WantLines(t, show(t, pg, db, "SELECT * FROM out.special"), "1|NaN|infinity|0044-03-15 12:00:00 BC")
 }
 
 func tableThatWasThere(in scene) {
 	t, pg, db := in.t, in.pg, in.db
 	exec(t, pg, db, `CREATE SCHEMA out; CREATE TABLE out.people (id bigint PRIMARY KEY, email text, name text, extra text DEFAULT 'kept');
 		INSERT INTO out.people VALUES (1, 'there', 'before')`)
-	p := people(t, "public.people")
+	p := drive.People(t, "public.people")
 	s := postgresSink(pg.URL(db))
-	a := openAttempt(t, configOf(s, 1))
-	c := a.stage(a.batch(p, ins(2, "a", "b")))
-	wantCode(t, a.try(c), fault.SinkNotEmpty, "out.people", "existing: keep")
-	wantLines(t, show(t, pg, db, "SELECT * FROM out.people"), "1|there|before|kept")
+	a := drive.Open(t, drive.Config(s, 1))
+	c := a.Stage(a.Batch(p, drive.Ins(2, "a", "b")))
+	drive.WantCode(t, a.Try(c), fault.SinkNotEmpty, "out.people", "existing: keep")
+	drive.WantLines(t, show(t, pg, db, "SELECT * FROM out.people"), "1|there|before|kept")
 
 	s.Config.(*spec.PostgresSink).Existing = spec.ExistingKeep
-	kept := openAttempt(t, configOf(s, 2))
-	if err := kept.try(c); err != nil { // small pieces are inline
+	kept := drive.Open(t, drive.Config(s, 2))
+	if err := kept.Try(c); err != nil { // small pieces are inline
 		t.Fatal(err)
 	}
-	wantLines(t, show(t, pg, db, "SELECT * FROM out.people ORDER BY id"), "1|there|before|kept", "2|a|b|kept")
+	drive.WantLines(t, show(t, pg, db, "SELECT * FROM out.people ORDER BY id"), "1|there|before|kept", "2|a|b|kept")
 
 	// It is asked once: with rows of one's own in it the table is not refused and not emptied again.
 	exec(t, pg, db, "CREATE TABLE out.others (id bigint PRIMARY KEY, email text, name text); INSERT INTO out.others VALUES (9, 'x', 'y')")
 	s.Config.(*spec.PostgresSink).Existing = spec.ExistingTruncate
-	emptied := openAttempt(t, configOf(s, 3))
-	emptied.epoch(emptied.batch(people(t, "public.others"), ins(1, "a", "b")))
-	emptied.epoch(emptied.batch(people(t, "public.others"), ins(2, "a", "b")))
+	emptied := drive.Open(t, drive.Config(s, 3))
+	emptied.Epoch(emptied.Batch(drive.People(t, "public.others"), drive.Ins(1, "a", "b")))
+	emptied.Epoch(emptied.Batch(drive.People(t, "public.others"), drive.Ins(2, "a", "b")))
 	s.Config.(*spec.PostgresSink).Existing = spec.ExistingRefuse
-	again := openAttempt(t, configOf(s, 4))
-	again.epoch(again.batch(people(t, "public.others"), ins(3, "a", "b")))
-	wantLines(t, show(t, pg, db, "SELECT id FROM out.others ORDER BY id"), "1", "2", "3")
+	again := drive.Open(t, drive.Config(s, 4))
+	again.Epoch(again.Batch(drive.People(t, "public.others"), drive.Ins(3, "a", "b")))
+	drive.WantLines(t, show(t, pg, db, "SELECT id FROM out.others ORDER BY id"), "1", "2", "3")
 
 	exec(t, pg, db, "DROP TABLE out.others")
-	gone := again.stage(again.batch(people(t, "public.others"), ins(4, "a", "b")))
-	wantCode(t, again.try(gone), fault.SinkMissingTable, "out.others")
-	wantCode(t, again.try(gone), fault.SinkMissingTable, "out.others")
+	gone := again.Stage(again.Batch(drive.People(t, "public.others"), drive.Ins(4, "a", "b")))
+	drive.WantCode(t, again.Try(gone), fault.SinkMissingTable, "out.others")
+	drive.WantCode(t, again.Try(gone), fault.SinkMissingTable, "out.others")
 }
 
 func nameClash(in scene) {
 	t, pg, db := in.t, in.pg, in.db
 	s := postgresSink(pg.URL(db))
-	a := openAttempt(t, configOf(s, 1))
-	a.epoch(a.batch(people(t, "shop.people"), ins(1, "a", "b")))
-	c := a.stage(a.batch(people(t, "crm.people"), ins(1, "a", "b")))
-	wantCode(t, a.try(c), fault.SinkNameClash, "shop.people", "crm.people")
+	a := drive.Open(t, drive.Config(s, 1))
+	a.Epoch(a.Batch(drive.People(t, "shop.people"), drive.Ins(1, "a", "b")))
+	c := a.Stage(a.Batch(drive.People(t, "crm.people"), drive.Ins(1, "a", "b")))
+	drive.WantCode(t, a.Try(c), fault.SinkNameClash, "shop.people", "crm.people")
 
 	s.Config.(*spec.PostgresSink).Table = "{schema}_{table}"
-	b := openAttempt(t, configOf(s, 2))
-	b.last = a.last
-	b.epoch(b.batch(people(t, "crm.people"), ins(1, "c", "d")))
-	wantLines(t, show(t, pg, db, "SELECT * FROM out.crm_people"), "1|c|d")
+	b := drive.Open(t, drive.Config(s, 2))
+	b.Last = a.Last
+	b.Epoch(b.Batch(drive.People(t, "crm.people"), drive.Ins(1, "c", "d")))
+	drive.WantLines(t, show(t, pg, db, "SELECT * FROM out.crm_people"), "1|c|d")
 }
 
 // ownSource: a source of the same job has a session in the target's database, whatever both call its address.
@@ -252,11 +235,11 @@ func ownSource(in scene) {
 		}
 		return p
 	}
-	cfg := configOf(postgresSink(pg.URL(db)), 1)
+	cfg := drive.Config(postgresSink(pg.URL(db)), 1)
 	cfg.Sources = []spec.Source{{Name: "db", Type: "postgres", Config: &spec.PostgresSource{
 		URL: config.NewSecret("postgres://another.name/elsewhere"), Tables: spec.Tables{pattern("*.*"), pattern("!*.quiet")},
 	}}}
-	a := openAttempt(t, cfg)
+	a := drive.Open(t, cfg)
 	session := func(name string) {
 		conn, err := pgx.Connect(t.Context(), pg.URL(db)+"&application_name="+name)
 		if err != nil {
@@ -267,11 +250,11 @@ func ownSource(in scene) {
 	// Sources of other jobs, and of this job that are called otherwise, do not count.
 	session("weir:otherlife:db:1")
 	session("weir:lifeoftests:db2:1")
-	a.epoch(a.batch(people(t, "shop.clients"), ins(1, "a", "b")))
+	a.Epoch(a.Batch(drive.People(t, "shop.clients"), drive.Ins(1, "a", "b")))
 	session("weir:lifeoftests:db:1")
-	wantCode(t, a.try(a.stage(a.batch(people(t, "shop.people"), ins(1, "a", "b")))), fault.SinkOwnSource, "out.people", "source db")
+	drive.WantCode(t, a.Try(a.Stage(a.Batch(drive.People(t, "shop.people"), drive.Ins(1, "a", "b")))), fault.SinkOwnSource, "out.people", "source db")
 	// A table that is left out of the source is no loop.
-	if err := a.try(a.stage(a.batch(people(t, "shop.quiet"), ins(1, "a", "b")))); err != nil {
+	if err := a.Try(a.Stage(a.Batch(drive.People(t, "shop.quiet"), drive.Ins(1, "a", "b")))); err != nil {
 		t.Error(err)
 	}
 }
@@ -286,7 +269,7 @@ func misfits(in scene) {
 		CREATE TABLE out.short (id bigint PRIMARY KEY, email varchar(3), name text);
 		CREATE TABLE out.numbers (id bigint PRIMARY KEY, email integer, name text);
 		CREATE TABLE out.fewer (id bigint PRIMARY KEY, email text);`)
-	a := openAttempt(t, configOf(postgresSink(pg.URL(db)), 1))
+	a := drive.Open(t, drive.Config(postgresSink(pg.URL(db)), 1))
 	for _, tt := range []struct {
 		table string
 		code  fault.Code
@@ -300,20 +283,20 @@ func misfits(in scene) {
 		{"numbers", fault.SinkRow, []string{"22P02"}},
 	} {
 		t.Log(tt.table)
-		c := a.stage(a.batch(people(t, "public."+tt.table), ins(1, "canary", "canary")))
-		wantCode(t, a.try(c), tt.code, tt.says...)
-		wantLines(t, show(t, pg, db, "SELECT count(*) FROM out."+tt.table), "0")
+		c := a.Stage(a.Batch(drive.People(t, "public."+tt.table), drive.Ins(1, "canary", "canary")))
+		drive.WantCode(t, a.Try(c), tt.code, tt.says...)
+		drive.WantLines(t, show(t, pg, db, "SELECT count(*) FROM out."+tt.table), "0")
 	}
 	// What is missing is added; a keyless source table is refused where its rows are.
-	a.epoch(a.batch(people(t, "public.fewer"), ins(1, "a", "b")))
-	wantLines(t, show(t, pg, db, "SELECT * FROM out.fewer"), "1|a|b")
-	keyless := schemaOf(t, "public.heap", 1, col("id", rows.Of(rows.KindInt64), "bigint"))
-	wantCode(t, a.writer.Write(t.Context(), *a.batch(keyless, ins(1))), fault.SinkNoKey, "public.heap", "changelog")
+	a.Epoch(a.Batch(drive.People(t, "public.fewer"), drive.Ins(1, "a", "b")))
+	drive.WantLines(t, show(t, pg, db, "SELECT * FROM out.fewer"), "1|a|b")
+	keyless := drive.Schema(t, "postgres", "public.heap", 1, drive.Col("id", rows.Of(rows.KindInt64), "bigint"))
+	drive.WantCode(t, a.Writer.Write(t.Context(), *a.Batch(keyless, drive.Ins(1))), fault.SinkNoKey, "public.heap", "changelog")
 
 	// int to text is no widening of a table that Weir made.
-	narrow := schemaOf(t, "public.evolving", 1, col("id*", rows.Of(rows.KindInt64), "bigint"), col("v", rows.Of(rows.KindText), "text"))
-	other := schemaOf(t, "public.evolving", 2, col("id*", rows.Of(rows.KindInt64), "bigint"), col("v", rows.Of(rows.KindInt64), "bigint"))
-	a.epoch(a.batch(narrow, ins(1, "x")))
+	narrow := drive.Schema(t, "postgres", "public.evolving", 1, drive.Col("id*", rows.Of(rows.KindInt64), "bigint"), drive.Col("v", rows.Of(rows.KindText), "text"))
+	other := drive.Schema(t, "postgres", "public.evolving", 2, drive.Col("id*", rows.Of(rows.KindInt64), "bigint"), drive.Col("v", rows.Of(rows.KindInt64), "bigint"))
+	a.Epoch(a.Batch(narrow, drive.Ins(1, "x")))
 	b := rows.NewBuilder(other)
 	b.Column(0).(*array.Int64Builder).Append(1)
 	b.Column(1).(*array.Int64Builder).Append(1)
@@ -322,7 +305,7 @@ func misfits(in scene) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, a.try(a.stage(batch)), fault.SinkSchemaChange, "out.evolving", "column v is text at the target and bigint at the source")
+	drive.WantCode(t, a.Try(a.Stage(batch)), fault.SinkSchemaChange, "out.evolving", "column v is text at the target and bigint at the source")
 }
 
 // A table of the user's may have other types; rows are converted where nothing is lost.
@@ -330,42 +313,42 @@ func usersTypes(in scene) {
 	t, pg, db := in.t, in.pg, in.db
 	exec(t, pg, db, `CREATE SCHEMA out; CREATE TYPE "out".mood AS ENUM ('so so', 'fine'); CREATE DOMAIN "out".mail AS text CHECK (VALUE LIKE '%@%');
 		CREATE TABLE out.people (name "out".mood, id numeric(20,0) PRIMARY KEY, email "out".mail, at timestamptz DEFAULT '2000-01-01')`)
-	p := people(t, "public.people")
-	a := openAttempt(t, configOf(postgresSink(pg.URL(db)), 1))
-	a.epoch(a.batch(p, ins(1, "a@b", "so so"), ins(2, "c@d", "fine")))
-	a.epoch(a.batch(p, upd(1, "e@f", "fine"), upd(2, "?", "so so"), ins(3, "x@y", "fine"), del(77)))
-	wantLines(t, show(t, pg, db, "SELECT id, email, name FROM out.people ORDER BY id"), "1|e@f|fine", "2|c@d|so so", "3|x@y|fine")
-	wantCode(t, a.try(a.stage(a.batch(p, ins(4, "canary", "fine")))), fault.SinkConstraint, "mail_check")
+	p := drive.People(t, "public.people")
+	a := drive.Open(t, drive.Config(postgresSink(pg.URL(db)), 1))
+	a.Epoch(a.Batch(p, drive.Ins(1, "a@b", "so so"), drive.Ins(2, "c@d", "fine")))
+	a.Epoch(a.Batch(p, drive.Upd(1, "e@f", "fine"), drive.Upd(2, "?", "so so"), drive.Ins(3, "x@y", "fine"), drive.Del(77)))
+	drive.WantLines(t, show(t, pg, db, "SELECT id, email, name FROM out.people ORDER BY id"), "1|e@f|fine", "2|c@d|so so", "3|x@y|fine")
+	drive.WantCode(t, a.Try(a.Stage(a.Batch(p, drive.Ins(4, "canary", "fine")))), fault.SinkConstraint, "mail_check")
 }
 
 // Rows that pass a unique value on arrive as a set; whatever the order, the end is the source's.
 func uniqueValues(in scene) {
 	t, pg, db := in.t, in.pg, in.db
 	exec(t, pg, db, `CREATE SCHEMA out; CREATE TABLE out.people (id bigint PRIMARY KEY, email text UNIQUE, name text)`)
-	p := people(t, "public.people")
-	a := openAttempt(t, configOf(postgresSink(pg.URL(db)), 1))
-	var first []row
+	p := drive.People(t, "public.people")
+	a := drive.Open(t, drive.Config(postgresSink(pg.URL(db)), 1))
+	var first []drive.Row
 	for id := int64(1); id <= 100; id++ {
-		first = append(first, ins(id, fmt.Sprint("m", id), "n"))
+		first = append(first, drive.Ins(id, fmt.Sprint("m", id), "n"))
 	}
-	a.epoch(a.batch(p, first...))
+	a.Epoch(a.Batch(p, first...))
 	// A chain in the worst order: each takes the value of the next, the last a new one. As a set the first row clashes.
-	var chain []row
+	var chain []drive.Row
 	for id := int64(100); id >= 1; id-- {
-		chain = append(chain, upd(id, fmt.Sprint("m", id+1), "chain"))
+		chain = append(chain, drive.Upd(id, fmt.Sprint("m", id+1), "chain"))
 	}
-	a.epoch(a.batch(p, chain...))
-	wantLines(t, show(t, pg, db, "SELECT count(*), bool_and(email = 'm' || id + 1) FROM out.people"), "100|t")
+	a.Epoch(a.Batch(p, chain...))
+	drive.WantLines(t, show(t, pg, db, "SELECT count(*), bool_and(email = 'm' || id + 1) FROM out.people"), "100|t")
 	// A ring: two rows exchange their values by way of a third one, which the fold leaves out.
-	a.epoch(a.batch(p, upd(1, "tmp", "r"), upd(2, "m2", "r"), upd(1, "m3", "r"), del(50), ins(500, "m51", "moved")))
-	wantLines(t, show(t, pg, db, "SELECT id, email FROM out.people WHERE id IN (1, 2, 50, 500) ORDER BY id"), "1|m3", "2|m2", "500|m51")
+	a.Epoch(a.Batch(p, drive.Upd(1, "tmp", "r"), drive.Upd(2, "m2", "r"), drive.Upd(1, "m3", "r"), drive.Del(50), drive.Ins(500, "m51", "moved")))
+	drive.WantLines(t, show(t, pg, db, "SELECT id, email FROM out.people WHERE id IN (1, 2, 50, 500) ORDER BY id"), "1|m3", "2|m2", "500|m51")
 	// A value that the target has for another reason is a constraint of the user's.
 	exec(t, pg, db, "INSERT INTO out.people VALUES (9999, 'taken', 'by the user')")
-	bad := a.stage(a.batch(p, ins(1000, "taken", "canary"), ins(1001, "free", "x")))
-	wantCode(t, a.try(bad), fault.SinkConstraint, "people_email_key", "out.people")
-	wantLines(t, show(t, pg, db, "SELECT count(*) FROM out.people WHERE id >= 1000 AND id < 9999"), "0")
+	bad := a.Stage(a.Batch(p, drive.Ins(1000, "taken", "canary"), drive.Ins(1001, "free", "x")))
+	drive.WantCode(t, a.Try(bad), fault.SinkConstraint, "people_email_key", "out.people")
+	drive.WantLines(t, show(t, pg, db, "SELECT count(*) FROM out.people WHERE id >= 1000 AND id < 9999"), "0")
 	exec(t, pg, db, "DELETE FROM out.people WHERE id = 9999")
-	if err := a.try(bad); err != nil {
+	if err := a.Try(bad); err != nil {
 		t.Errorf("after the repair: %v", err)
 	}
 }
@@ -376,21 +359,21 @@ func notFresh(in scene) {
 	exec(t, pg, db, `CREATE SCHEMA out; CREATE TABLE out.people (id bigint PRIMARY KEY, email text, name text); INSERT INTO out.people VALUES (5, 'old', 'old')`)
 	s := postgresSink(pg.URL(db))
 	s.Config.(*spec.PostgresSink).Existing = spec.ExistingKeep
-	p := people(t, "public.people")
-	a := openAttempt(t, configOf(s, 1))
-	a.epoch(a.batch(p, ins(4, "new", "new"), ins(5, "new", "new"), ins(6, "new", "new")))
-	a.epoch(a.batch(p, del(4), ins(4, "again", "again")), a.batch(p, upd(6, "?", "third")))
-	wantLines(t, show(t, pg, db, "SELECT * FROM out.people ORDER BY id"), "4|again|again", "5|new|new", "6|new|third")
+	p := drive.People(t, "public.people")
+	a := drive.Open(t, drive.Config(s, 1))
+	a.Epoch(a.Batch(p, drive.Ins(4, "new", "new"), drive.Ins(5, "new", "new"), drive.Ins(6, "new", "new")))
+	a.Epoch(a.Batch(p, drive.Del(4), drive.Ins(4, "again", "again")), a.Batch(p, drive.Upd(6, "?", "third")))
+	drive.WantLines(t, show(t, pg, db, "SELECT * FROM out.people ORDER BY id"), "4|again|again", "5|new|new", "6|new|third")
 }
 
 func truncateInChangelog(in scene) {
 	t, pg, db := in.t, in.pg, in.db
 	s := postgresSink(pg.URL(db))
 	s.Mode = spec.Changelog
-	p := people(t, "public.people")
-	a := openAttempt(t, configOf(s, 1))
-	a.epoch(a.batch(p, ins(1, "a", "b"), row{op: rows.OpTruncate}, upd(2, "?", "c"), del(2)))
-	wantLines(t, show(t, pg, db, "SELECT id, email, name, _op, _seq, _txn, _ord, _epoch, _absent FROM out.people ORDER BY _seq"),
+	p := drive.People(t, "public.people")
+	a := drive.Open(t, drive.Config(s, 1))
+	a.Epoch(a.Batch(p, drive.Ins(1, "a", "b"), drive.Row{Op: rows.OpTruncate}, drive.Upd(2, "?", "c"), drive.Del(2)))
+	drive.WantLines(t, show(t, pg, db, "SELECT id, email, name, _op, _seq, _txn, _ord, _epoch, _absent FROM out.people ORDER BY _seq"),
 		"1|a|b|2|1|1|0|1|null", "null|null|null|6|2|2|0|1|null", "2|null|c|4|3|3|0|1|{email}", "2|null|null|5|4|4|0|1|null")
 }
 
@@ -398,9 +381,9 @@ func truncateInChangelog(in scene) {
 func zombieLock(in scene) {
 	t, pg, db := in.t, in.pg, in.db
 	s := postgresSink(pg.URL(db))
-	p := people(t, "public.people")
-	a := openAttempt(t, configOf(s, 4))
-	a.epoch(a.batch(p, ins(1, "a", "b")))
+	p := drive.People(t, "public.people")
+	a := drive.Open(t, drive.Config(s, 4))
+	a.Epoch(a.Batch(p, drive.Ins(1, "a", "b")))
 	session := func(application string) *pgx.Conn {
 		cfg, err := pgx.ParseConfig(pg.URL(db))
 		if err != nil {
@@ -430,7 +413,7 @@ func zombieLock(in scene) {
 		bystanders[name] = session(name)
 	}
 	start := time.Now()
-	b := openAttempt(t, configOf(s, 5))
+	b := drive.Open(t, drive.Config(s, 5))
 	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("the claim waited %s for a zombie", took)
 	}
@@ -442,59 +425,59 @@ func zombieLock(in scene) {
 			t.Errorf("session %s was ended: %v", name, err)
 		}
 	}
-	b.epoch(b.batch(p, ins(2, "c", "d")))
-	err = a.try(a.stage(a.batch(p, ins(3, "e", "f"))))
+	b.Epoch(b.Batch(p, drive.Ins(2, "c", "d")))
+	err = a.Try(a.Stage(a.Batch(p, drive.Ins(3, "e", "f"))))
 	if errors.Is(err, fault.Transient) { // its session is gone, and that it notices first
-		err = a.try(a.stage(a.batch(p, ins(3, "e", "f"))))
+		err = a.Try(a.Stage(a.Batch(p, drive.Ins(3, "e", "f"))))
 	}
-	wantCode(t, err, fault.SinkFenced, "fence 5")
-	wantLines(t, show(t, pg, db, "SELECT id FROM out.people ORDER BY id"), "1", "2")
+	drive.WantCode(t, err, fault.SinkFenced, "fence 5")
+	drive.WantLines(t, show(t, pg, db, "SELECT id FROM out.people ORDER BY id"), "1", "2")
 }
 
 func lostReply(in scene) {
 	t, pg, db := in.t, in.pg, in.db
 	proxy := harness.StartCutter(t, pg.Port)
-	a := openAttempt(t, configOf(postgresSink(proxy.URL(pg.URL(db))), 1))
-	p := people(t, "public.people")
-	a.epoch(a.batch(p, ins(1, "a", "b")))
+	a := drive.Open(t, drive.Config(postgresSink(proxy.URL(pg.URL(db))), 1))
+	p := drive.People(t, "public.people")
+	a.Epoch(a.Batch(p, drive.Ins(1, "a", "b")))
 	for i := range int64(3) {
-		c := a.stage(a.batch(p, ins(10+i, "c", "d"), upd(1, fmt.Sprint(i), "x")))
+		c := a.Stage(a.Batch(p, drive.Ins(10+i, "c", "d"), drive.Upd(1, fmt.Sprint(i), "x")))
 		proxy.CutAfter("COMMIT\x00", false)
-		r, err := a.committer.Commit(t.Context(), c)
+		r, err := a.Committer.Commit(t.Context(), c)
 		if err != nil || !r.Applied || r.Rows != 2 {
 			t.Fatalf("commit whose reply was lost: %+v, %v", r, err)
 		}
 		if proxy.Cuts() != int(i)+1 {
 			t.Fatal("the reply was not lost")
 		}
-		a.last = c.Ref
+		a.Last = c.Ref
 	}
-	wantLines(t, show(t, pg, db, "SELECT id, email FROM out.people ORDER BY id"), "1|2", "10|c", "11|c", "12|c")
-	wantLines(t, show(t, pg, db, "SELECT count(*), max(epoch) FROM out.weir_ledger_log"), "4|4")
+	drive.WantLines(t, show(t, pg, db, "SELECT id, email FROM out.people ORDER BY id"), "1|2", "10|c", "11|c", "12|c")
+	drive.WantLines(t, show(t, pg, db, "SELECT count(*), max(epoch) FROM out.weir_ledger_log"), "4|4")
 }
 
 func cutBeforeCommit(in scene) {
 	t, pg, db := in.t, in.pg, in.db
 	proxy := harness.StartCutter(t, pg.Port)
-	a := openAttempt(t, configOf(postgresSink(proxy.URL(pg.URL(db))), 1))
-	p := people(t, "public.people")
-	a.epoch(a.batch(p, ins(1, "a", "b")))
+	a := drive.Open(t, drive.Config(postgresSink(proxy.URL(pg.URL(db))), 1))
+	p := drive.People(t, "public.people")
+	a.Epoch(a.Batch(p, drive.Ins(1, "a", "b")))
 	for i, word := range []string{"COMMIT\x00", "COPY", "FOR UPDATE", "weir_ledger_log"} {
-		c := a.stage(a.batch(p, ins(10+int64(i), "c", "d"), upd(1, fmt.Sprint(i), "x")))
+		c := a.Stage(a.Batch(p, drive.Ins(10+int64(i), "c", "d"), drive.Upd(1, fmt.Sprint(i), "x")))
 		proxy.CutAfter(word, true)
-		err := a.try(c)
+		err := a.Try(c)
 		if !errors.Is(err, fault.Transient) {
 			t.Fatalf("%s never reached the server: %v, want transient", word, err)
 		}
 		if proxy.Cuts() != i+1 {
 			t.Fatalf("%s was not cut", word)
 		}
-		if err := a.try(c); err != nil {
+		if err := a.Try(c); err != nil {
 			t.Fatalf("repeated: %v", err)
 		}
 	}
-	wantLines(t, show(t, pg, db, "SELECT id, email FROM out.people ORDER BY id"), "1|3", "10|c", "11|c", "12|c", "13|c")
-	wantLines(t, show(t, pg, db, "SELECT count(*), max(epoch) FROM out.weir_ledger_log"), "5|5")
+	drive.WantLines(t, show(t, pg, db, "SELECT id, email FROM out.people ORDER BY id"), "1|3", "10|c", "11|c", "12|c", "13|c")
+	drive.WantLines(t, show(t, pg, db, "SELECT count(*), max(epoch) FROM out.weir_ledger_log"), "5|5")
 }
 
 func refusals(in scene) {
@@ -504,42 +487,42 @@ func refusals(in scene) {
 		t.Fatal(err)
 	}
 	open := func(url string) error {
-		c, err := connector(t, "postgres").OpenCommitter(t.Context(), configOf(postgresSink(url), 1))
+		c, err := drive.Connector(t, "postgres").OpenCommitter(t.Context(), drive.Config(postgresSink(url), 1))
 		if err == nil {
 			c.Close()
 		}
 		return err
 	}
-	wantCode(t, open(pg.URLAs(plain, db)), fault.SinkMissingRight, "permission denied")
-	wantCode(t, open(pg.URL("nowhere")), fault.SinkNoDatabase)
+	drive.WantCode(t, open(pg.URLAs(plain, db)), fault.SinkMissingRight, "permission denied")
+	drive.WantCode(t, open(pg.URL("nowhere")), fault.SinkNoDatabase)
 	wrong := plain
 	wrong.Password = "canary"
-	wantCode(t, open(pg.URLAs(wrong, db)), fault.SinkWrongPassword)
-	wantCode(t, open("postgres://canary:canary@127.0.0.1:1/x?connect_timeout=3"), fault.SinkUnreachable)
-	wantCode(t, open("postgres://canary:canary@[/x"), fault.SinkBadURL)
+	drive.WantCode(t, open(pg.URLAs(wrong, db)), fault.SinkWrongPassword)
+	drive.WantCode(t, open("postgres://canary:canary@127.0.0.1:1/x?connect_timeout=3"), fault.SinkUnreachable)
+	drive.WantCode(t, open("postgres://canary:canary@[/x"), fault.SinkBadURL)
 	readOnly := pg.URL(db) + "&default_transaction_read_only=on"
-	wantCode(t, open(readOnly), fault.SinkReadOnly)
+	drive.WantCode(t, open(readOnly), fault.SinkReadOnly)
 
 	// With a schema of its own a plain role is enough.
 	exec(t, pg, db, `CREATE SCHEMA out AUTHORIZATION "plain_`+db+`"`)
-	a := openAttempt(t, configOf(postgresSink(pg.URLAs(plain, db)), 1))
-	a.epoch(a.batch(people(t, "public.people"), ins(1, "a", "b")))
+	a := drive.Open(t, drive.Config(postgresSink(pg.URLAs(plain, db)), 1))
+	a.Epoch(a.Batch(drive.People(t, "public.people"), drive.Ins(1, "a", "b")))
 	exec(t, pg, db, `ALTER TABLE out.people OWNER TO postgres; REVOKE ALL ON out.people FROM "plain_`+db+`"`)
-	wantCode(t, a.try(a.stage(a.batch(people(t, "public.people"), ins(2, "canary", "b")))), fault.SinkMissingRight, "people")
+	drive.WantCode(t, a.Try(a.Stage(a.Batch(drive.People(t, "public.people"), drive.Ins(2, "canary", "b")))), fault.SinkMissingRight, "people")
 }
 
 // What a failed transaction had learnt about tables is forgotten with it.
 func failedThenRepeated(in scene) {
 	t, pg, db := in.t, in.pg, in.db
 	exec(t, pg, db, "CREATE SCHEMA out; CREATE TABLE out.strict (id bigint PRIMARY KEY, email text CHECK (email <> 'bad'), name text)")
-	a := openAttempt(t, configOf(postgresSink(pg.URL(db)), 1))
-	c := a.stage(a.batch(people(t, "public.made"), ins(1, "a", "b")), a.batch(people(t, "public.strict"), ins(1, "bad", "b")))
+	a := drive.Open(t, drive.Config(postgresSink(pg.URL(db)), 1))
+	c := a.Stage(a.Batch(drive.People(t, "public.made"), drive.Ins(1, "a", "b")), a.Batch(drive.People(t, "public.strict"), drive.Ins(1, "bad", "b")))
 	for range 3 {
-		wantCode(t, a.try(c), fault.SinkConstraint, "strict_email_check")
+		drive.WantCode(t, a.Try(c), fault.SinkConstraint, "strict_email_check")
 	}
 	exec(t, pg, db, "ALTER TABLE out.strict DROP CONSTRAINT strict_email_check")
-	if err := a.try(c); err != nil {
+	if err := a.Try(c); err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, show(t, pg, db, "SELECT * FROM out.made, out.strict"), "1|a|b|1|bad|b")
+	drive.WantLines(t, show(t, pg, db, "SELECT * FROM out.made, out.strict"), "1|a|b|1|bad|b")
 }

@@ -3,34 +3,19 @@ package sink_test
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"go.opentelemetry.io/otel/metric/noop"
 
+	"weir.dev/weir/itest/drive"
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/rows"
-	pkgsink "weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/sink/sinktest"
 	"weir.dev/weir/pkg/spec"
-	"weir.dev/weir/services/sink"
 )
-
-func connector(tb testing.TB, kind string) pkgsink.Connector {
-	tb.Helper()
-	all, err := sink.Connectors(noop.NewMeterProvider().Meter(""))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return all[kind]
-}
-
-// resolve takes a reference as its value.
-func resolve(ref string) (string, error) { return ref, nil }
 
 func TestPostgresConformance(t *testing.T) {
 	t.Parallel()
@@ -51,7 +36,7 @@ func TestPostgresConformance(t *testing.T) {
 				}
 				return sinktest.Fixture{
 					TinyEpochs: tiny,
-					Connector:  connector(t, "postgres"), Resolve: resolve, Truncates: true,
+					Connector:  drive.Connector(t, "postgres"), Resolve: drive.Resolve, Truncates: true,
 					Spec: spec.Sink{Name: "warehouse", Type: "postgres", Mode: mode, Config: &spec.PostgresSink{
 						URL: config.NewSecret(pg.URL(db)), Schema: "Weir target", Table: "{table}",
 						Allow: []spec.Allowance{spec.AllowTruncate},
@@ -113,33 +98,19 @@ func reader(t *testing.T, pg *harness.Postgres, db string, mode spec.Mode) func(
 		}
 		defer found.Close()
 		var out []sinktest.Row
+		var columns []string
+		for _, f := range found.FieldDescriptions() {
+			columns = append(columns, f.Name)
+		}
 		for found.Next() {
-			r := sinktest.Row{Cells: make(map[string]string)}
-			absent := ""
-			for i, f := range found.FieldDescriptions() {
-				text := sinktest.Null
-				if raw := found.RawValues()[i]; raw != nil {
-					text = string(raw)
-				}
-				switch {
-				case f.Name == "_op":
-					n, err := strconv.Atoi(text)
-					if err != nil {
-						tb.Fatal(err)
-					}
-					r.Op = rows.Op(n)
-				case f.Name == "_absent":
-					absent = text
-				case !strings.HasPrefix(f.Name, "_"):
-					r.Cells[f.Name] = text
+			cells := make([]*string, len(columns))
+			for i, raw := range found.RawValues() {
+				if raw != nil {
+					text := string(raw)
+					cells[i] = &text
 				}
 			}
-			for name := range r.Cells {
-				if strings.Contains(absent, name) {
-					r.Cells[name] = sinktest.Absent
-				}
-			}
-			out = append(out, r)
+			out = append(out, drive.CellsOf(tb, columns, cells))
 		}
 		if err := found.Err(); err != nil {
 			tb.Fatal(err)

@@ -2,34 +2,19 @@ package sinkmysql_test
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/client"
-	"go.opentelemetry.io/otel/metric/noop"
 
+	"weir.dev/weir/itest/drive"
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/rows"
-	pkgsink "weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/sink/sinktest"
 	"weir.dev/weir/pkg/spec"
-	"weir.dev/weir/services/sink"
 )
-
-func connector(tb testing.TB) pkgsink.Connector {
-	tb.Helper()
-	all, err := sink.Connectors(noop.NewMeterProvider().Meter(""))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return all["mysql"]
-}
-
-// resolve takes a reference as its value.
-func resolve(ref string) (string, error) { return ref, nil }
 
 // servers runs a test against both kinds of servers.
 func servers(t *testing.T, test func(t *testing.T, my *harness.MySQL)) {
@@ -59,7 +44,7 @@ func TestConformance(t *testing.T) {
 						tiny = 50
 					}
 					return sinktest.Fixture{
-						TinyEpochs: tiny, Connector: connector(t), Resolve: resolve, Truncates: true,
+						TinyEpochs: tiny, Connector: drive.Connector(t, "mysql"), Resolve: drive.Resolve, Truncates: true,
 						Spec: spec.Sink{Name: "warehouse", Type: "mysql", Mode: mode, Config: &spec.MySQLSink{
 							URL: config.NewSecret(my.URL("")), Database: db, Table: "{table}", Allow: []spec.Allowance{spec.AllowTruncate},
 						}},
@@ -120,36 +105,24 @@ func reader(t *testing.T, my *harness.MySQL, db string, mode spec.Mode) func(tes
 		}
 		defer r.Close()
 		var out []sinktest.Row
+		var columns []string
+		for _, f := range r.Fields {
+			columns = append(columns, string(f.Name))
+		}
 		for i := range r.RowNumber() {
-			row := sinktest.Row{Cells: make(map[string]string)}
-			absent := ""
-			for j, f := range r.Fields {
-				text := sinktest.Null
-				if null, _ := r.IsNull(i, j); !null {
-					if text, err = r.GetString(i, j); err != nil {
-						tb.Fatal(err)
-					}
-					text = strings.Clone(text)
+			cells := make([]*string, len(columns))
+			for j := range cells {
+				if null, _ := r.IsNull(i, j); null {
+					continue
 				}
-				switch name := string(f.Name); {
-				case name == "_op":
-					n, err := strconv.Atoi(text)
-					if err != nil {
-						tb.Fatal(err)
-					}
-					row.Op = rows.Op(n)
-				case name == "_absent":
-					absent = text
-				case !strings.HasPrefix(name, "_"):
-					row.Cells[name] = text
+				text, err := r.GetString(i, j)
+				if err != nil {
+					tb.Fatal(err)
 				}
+				text = strings.Clone(text)
+				cells[j] = &text
 			}
-			for name := range row.Cells {
-				if strings.Contains(absent, `"`+name+`"`) {
-					row.Cells[name] = sinktest.Absent
-				}
-			}
-			out = append(out, row)
+			out = append(out, drive.CellsOf(tb, columns, cells))
 		}
 		return out
 	}

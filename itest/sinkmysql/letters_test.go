@@ -6,12 +6,11 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"weir.dev/weir/itest/drive"
 	"weir.dev/weir/itest/harness"
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/pkg/rows"
 	pkgsink "weir.dev/weir/pkg/sink"
-	"weir.dev/weir/pkg/sink/sinktest"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink"
 )
@@ -23,28 +22,17 @@ func replayed(t *testing.T, my *harness.MySQL, db string) {
 	run(t, my, "CREATE DATABASE "+quote(db), "CREATE TABLE "+quote(db)+".people (id bigint PRIMARY KEY, email text, name text, CONSTRAINT good CHECK (name <> 'bad'))")
 	proxy := harness.StartCutter(t, my.Port)
 	target := mysqlSink(proxy.URL(my.URL("")), db)
-	target.DLQ, target.Config.(*spec.MySQLSink).Existing = true, spec.ExistingKeep
-	cfg, put := configOf(target, 1), sinktest.Letters{}
-	cfg.Letters = put
-	a := openAttempt(t, cfg)
+	target.Config.(*spec.MySQLSink).Existing = spec.ExistingKeep
+	a, put := drive.OpenDead(t, target)
 	s := people(t, 1, "email", "name")
-	a.epoch(a.batch(s, ins(1, "a", "bad"), ins(2, "b", "bad"), ins(3, "c", "bad"), ins(4, "d", "bad"), ins(5, "e", "bad"), ins(8, "h", "bad")))
-	a.epoch(a.batch(s, upd(2, "b", "newer"), row{rows.OpDelete, 3, []string{"", ""}}, upd(4, "newer", "bad")))
+	a.Epoch(a.Batch(s, drive.Ins(1, "a", "bad"), drive.Ins(2, "b", "bad"), drive.Ins(3, "c", "bad"), drive.Ins(4, "d", "bad"), drive.Ins(5, "e", "bad"), drive.Ins(8, "h", "bad")))
+	a.Epoch(a.Batch(s, drive.Upd(2, "b", "newer"), drive.Del(3), drive.Upd(4, "newer", "bad")))
 	if len(put) != 7 {
 		t.Fatalf("%d letters", len(put))
 	}
 	want := func(e epoch.ID, id int64, force bool, code fault.Code) {
 		t.Helper()
-		for _, d := range put {
-			if d.Epoch != e || string(d.Key) != fmt.Sprintf(`{"id":%d}`, id) {
-				continue
-			}
-			if err := sink.Resend(t.Context(), target, d, resolve, force); fault.CodeOf(err) != code || (code == "") != (err == nil) {
-				t.Errorf("replay of %d of epoch %s: %v, want %s", id, e, err, code)
-			}
-			return
-		}
-		t.Fatalf("no letter of %d in epoch %s", id, e)
+		drive.WantReplay(t, target, drive.LetterOf(t, put, e, id), force, code)
 	}
 	want(1, 1, false, fault.SinkConstraint)
 	check("DROP CONSTRAINT good")
@@ -57,37 +45,36 @@ func replayed(t *testing.T, my *harness.MySQL, db string) {
 	want(1, 4, false, fault.SinkDLQOvertaken) // by a later letter
 	want(2, 4, false, "")
 	want(1, 3, true, "")
-	a.epoch(a.batch(s, upd(5, "e", "newest"))) // the attempt goes on, with what it knows of letters
+	a.Epoch(a.Batch(s, drive.Upd(5, "e", "newest"))) // the attempt goes on, with what it knows of letters
 	want(1, 5, false, fault.SinkDLQOvertaken)
-	cfg.Fence = 2
-	b := openAttempt(t, cfg) // and another one reads it
-	b.epoch(b.batch(s, upd(8, "h", "newest")))
+	next := a.Config
+	next.Fence = 2
+	b := drive.Open(t, next) // and another one reads it
+	b.Epoch(b.Batch(s, drive.Upd(8, "h", "newest")))
 	want(1, 8, false, fault.SinkDLQOvertaken)
-	wantLines(t, show(t, my, "SELECT id, email, name FROM "+quote(db)+".people ORDER BY id"), "2|b|newer", "3|c|bad", "4|newer|bad", "5|e|newest", "8|h|newest")
+	drive.WantLines(t, show(t, my, "SELECT id, email, name FROM "+quote(db)+".people ORDER BY id"), "2|b|newer", "3|c|bad", "4|newer|bad", "5|e|newest", "8|h|newest")
 	// A letter of an older form of the table is refused: a replay changes no table.
 	check("ADD CONSTRAINT good CHECK (id < 6 OR name <> 'bad')")
-	b.epoch(b.batch(s, ins(6, "f", "bad")))
+	b.Epoch(b.Batch(s, drive.Ins(6, "f", "bad")))
 	check("DROP CONSTRAINT good")
-	b.epoch(b.batch(people(t, 2, "email", "name", "more"), ins(7, "g", "x", "y")))
+	b.Epoch(b.Batch(people(t, 2, "email", "name", "more"), drive.Ins(7, "g", "x", "y")))
 	want(5, 6, false, fault.SinkSchemaChange)
 	other := put[pkgsink.LetterID{Table: s.Table(), Epoch: 5}]
 	other.Epoch = 99
 	put[other.LetterID] = other
 	want(99, 6, false, fault.SinkDLQRefused) // its commit is to come
-	wantLines(t, show(t, my, "SELECT count(*) FROM "+quote(db)+".people WHERE id = 6"), "0")
+	drive.WantLines(t, show(t, my, "SELECT count(*) FROM "+quote(db)+".people WHERE id = 6"), "0")
 }
 
 // However often and from how many sides at once a letter is asked for, it is applied once.
 func replayedAtOnce(t *testing.T, my *harness.MySQL, db string) {
 	target := mysqlSink(my.URL(""), db)
-	target.DLQ, target.Mode = true, spec.Changelog
-	cfg, put := configOf(target, 1), sinktest.Letters{}
-	cfg.Letters = put
-	a := openAttempt(t, cfg)
+	target.Mode = spec.Changelog
+	a, put := drive.OpenDead(t, target)
 	s := people(t, 1, "email")
-	a.epoch(a.batch(s, ins(1, "a")))
+	a.Epoch(a.Batch(s, drive.Ins(1, "a")))
 	run(t, my, "ALTER TABLE "+quote(db)+".people MODIFY email varchar(5)")
-	a.epoch(a.batch(s, ins(2, "too long"), ins(3, "b")))
+	a.Epoch(a.Batch(s, drive.Ins(2, "too long"), drive.Ins(3, "b")))
 	run(t, my, "ALTER TABLE "+quote(db)+".people MODIFY email longtext")
 	if len(put) != 1 {
 		t.Fatalf("%d letters", len(put))
@@ -98,7 +85,7 @@ func replayedAtOnce(t *testing.T, my *harness.MySQL, db string) {
 			for i := range 4 {
 				t.Run(fmt.Sprint(i), func(t *testing.T) {
 					t.Parallel()
-					if err := sink.Resend(t.Context(), target, d, resolve, false); err != nil {
+					if err := sink.Resend(t.Context(), target, d, drive.Resolve, false); err != nil {
 						t.Error(err)
 						return
 					}
@@ -107,7 +94,7 @@ func replayedAtOnce(t *testing.T, my *harness.MySQL, db string) {
 			}
 		}
 	})
-	wantLines(t, show(t, my, "SELECT id, email, _epoch FROM "+quote(db)+".people ORDER BY id"), "1|a|1", "2|too long|2", "3|b|2")
+	drive.WantLines(t, show(t, my, "SELECT id, email, _epoch FROM "+quote(db)+".people ORDER BY id"), "1|a|1", "2|too long|2", "3|b|2")
 	if n := applied.Load(); n != 4 {
 		t.Errorf("%d of 4 were told that it is applied", n)
 	}
