@@ -68,18 +68,7 @@ func StartMariaDB(tb testing.TB, cfg MySQLConfig) *MySQL {
 func startMySQL(tb testing.TB, run func(context.Context, MySQLConfig) (*MySQL, error), cfg MySQLConfig) *MySQL {
 	tb.Helper()
 	m, err := run(tb.Context(), cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if tb.Failed() {
-			tb.Logf("end of the server's log:\n%s", m.LogTail(8<<10))
-		}
-		if err := m.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return m
+	return lasting(tb, "the server", m, err)
 }
 
 // RunMySQL is StartMySQL for programs: the caller calls Close. ctx bounds the start only.
@@ -138,8 +127,7 @@ func runMySQL(ctx context.Context, p mysqlProgram, cfg MySQLConfig, settings map
 	return m, nil
 }
 
-// create copies the data of a server that never ran and starts it. Another process may take the port between its choice and
-// the start, hence the second try.
+// create copies the data of a server that never ran and starts it.
 func (m *MySQL) create(ctx context.Context, fresh string) error {
 	if err := os.CopyFS(m.dataDir(), os.DirFS(fresh)); err != nil {
 		return err
@@ -154,27 +142,15 @@ func (m *MySQL) create(ctx context.Context, fresh string) error {
 	if err := os.WriteFile(m.initFile(), []byte(first), 0o600); err != nil {
 		return err
 	}
-	var failures []error
-	for range 3 {
-		port, err := FreePort(ctx)
-		if err != nil {
-			return err
-		}
+	return onFreePort(ctx, func(port int) error {
 		m.Port = port
 		m.proc = process.New(ProcessConfig{
 			Name: "mysql", Path: m.program.path, Args: m.args("--init-file=" + m.initFile()), Dir: m.dir, Ready: m.ready,
 		})
-		err = m.proc.Start(ctx)
+		err := m.proc.Start(ctx)
 		m.proc.SetArgs(m.args()...) // of later starts
-		if err == nil {
-			return nil
-		}
-		failures = append(failures, err)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return errors.Join(failures...)
+		return err
+	})
 }
 
 func (m *MySQL) args(more ...string) []string {

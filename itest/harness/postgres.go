@@ -57,18 +57,7 @@ type Postgres struct {
 func StartPostgres(tb testing.TB, cfg PostgresConfig) *Postgres {
 	tb.Helper()
 	p, err := RunPostgres(tb.Context(), cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if tb.Failed() {
-			tb.Logf("end of PostgreSQL's log:\n%s", p.LogTail(8<<10))
-		}
-		if err := p.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return p
+	return lasting(tb, "PostgreSQL", p, err)
 }
 
 // RunPostgres is StartPostgres for programs: the caller calls Close. ctx bounds
@@ -129,15 +118,9 @@ func (p *Postgres) create(ctx context.Context) error {
 	return p.run(ctx)
 }
 
-// run is the first start of a cluster whose files are there. Another process
-// may take the port between its choice and the start, hence the second try.
+// run is the first start of a cluster whose files are there.
 func (p *Postgres) run(ctx context.Context) error {
-	var failures []error
-	for range 3 {
-		port, err := FreePort(ctx)
-		if err != nil {
-			return err
-		}
+	return onFreePort(ctx, func(port int) (err error) {
 		p.Port = port
 		if err := p.writeConfig(); err != nil {
 			return err
@@ -151,15 +134,8 @@ func (p *Postgres) run(ctx context.Context) error {
 			Ready: p.ready,
 			As:    p.account.credential(),
 		})
-		if err == nil {
-			return nil
-		}
-		failures = append(failures, err)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return errors.Join(failures...)
+		return err
+	})
 }
 
 func (p *Postgres) ready(ctx context.Context) error {

@@ -16,18 +16,7 @@ import (
 func (p *Postgres) StartStandby(tb testing.TB, name string) *Postgres {
 	tb.Helper()
 	s, err := p.RunStandby(tb.Context(), name)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if tb.Failed() {
-			tb.Logf("end of the standby's log:\n%s", s.LogTail(8<<10))
-		}
-		if err := s.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return s
+	return lasting(tb, "the standby", s, err)
 }
 
 // RunStandby makes a physical standby and waits until it answers queries and streams from the cluster, where it is known

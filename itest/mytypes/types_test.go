@@ -8,8 +8,6 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -119,8 +117,8 @@ func TestMatrix(t *testing.T) {
 					render(&owned, f, lines, copied, columnar)
 				}
 			}
-			golden(t, "common.golden", shared.String())
-			golden(t, name+".golden", owned.String())
+			harness.Golden(t, *update, "common.golden", shared.String())
+			harness.Golden(t, *update, name+".golden", owned.String())
 		})
 	}
 }
@@ -213,30 +211,6 @@ func random(r *rand.Rand, documents bool) []family {
 		})
 	}
 	return []family{f}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, b := strings.Split(got, "\n"), strings.Split(string(want), "\n")
-	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
-			t.Errorf("%s, line %d:\n got  %s\n want %s", name, i+1, a[i], b[i])
-		}
-	}
-	if len(a) != len(b) {
-		t.Errorf("%s: %d lines, want %d", name, len(a), len(b))
-	}
 }
 
 // line is a row as the JSON file has it.

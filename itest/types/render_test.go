@@ -3,7 +3,6 @@ package types
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,29 +87,5 @@ func (w *world) renderParquet(t *testing.T, out *strings.Builder, f family) {
 		for id := range c.values {
 			fmt.Fprintf(out, "\t%s\n", short(strings.ReplaceAll(values[name][id+1], "\n", `\n`)))
 		}
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, b := strings.Split(got, "\n"), strings.Split(string(want), "\n")
-	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
-			t.Errorf("%s, line %d:\n got  %s\n want %s", name, i+1, a[i], b[i])
-		}
-	}
-	if len(a) != len(b) {
-		t.Errorf("%s: %d lines, want %d", name, len(a), len(b))
 	}
 }

@@ -129,8 +129,8 @@ func TestMatrix(t *testing.T) {
 				w.renderParquet(t, &parquetText, f)
 			}
 			if !p.binary {
-				golden(t, "json.golden", jsonText.String())
-				golden(t, "parquet.golden", parquetText.String())
+				harness.Golden(t, *update, "json.golden", jsonText.String())
+				harness.Golden(t, *update, "parquet.golden", parquetText.String())
 			}
 		})
 	}
