@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/checkup"
 	"weir.dev/weir/services/sink/internal/iceberg"
 	"weir.dev/weir/services/sink/internal/mysql"
 	"weir.dev/weir/services/sink/internal/nats"
@@ -50,9 +51,9 @@ func Doctor(ctx context.Context, c Checkup) (Diagnosis, error) {
 	var err error
 	switch c.Sink.Config.(type) {
 	case *spec.PostgresSink:
-		d.Findings, d.Grants, err = postgres.Doctor(ctx, postgres.Checkup{Config: cfg, LivesKnown: c.LivesKnown, Tables: c.Tables})
+		d.Findings, d.Grants, err = postgres.Doctor(ctx, checkup.Checkup{Config: cfg, LivesKnown: c.LivesKnown, Tables: c.Tables})
 	case *spec.MySQLSink:
-		d.Findings, d.Grants, err = mysql.Doctor(ctx, mysql.Checkup{Config: cfg, LivesKnown: c.LivesKnown, Tables: c.Tables})
+		d.Findings, d.Grants, err = mysql.Doctor(ctx, checkup.Checkup{Config: cfg, LivesKnown: c.LivesKnown, Tables: c.Tables})
 	case *spec.IcebergSink:
 		d.Findings, err = iceberg.Doctor(ctx, iceberg.Checkup{Config: cfg, LivesKnown: c.LivesKnown, Tables: c.Tables})
 	case *spec.NATSSink:
