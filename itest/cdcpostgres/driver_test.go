@@ -26,34 +26,6 @@ import (
 // patience bounds every wait of these tests.
 const patience = 30 * time.Second
 
-// change is one row as emitted, its cells as SQL text.
-type change struct {
-	table   string
-	version uint32 // of the table's schema
-	meta    rows.Meta
-	cells   map[string]string
-}
-
-// String is "op table col=text ..."; null cells read NULL, absent ones ABSENT.
-func (c change) String() string {
-	var b strings.Builder
-	b.WriteString(c.meta.Op.String() + " " + c.table)
-	for _, name := range slices.Sorted(mapKeys(c.cells)) {
-		b.WriteString(" " + name + "=" + c.cells[name])
-	}
-	return b.String()
-}
-
-func mapKeys[V any](m map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
 // job is what the coordinator would know: the spec, and the states of the last durable epoch.
 type job struct {
 	pg       *harness.Postgres
@@ -200,51 +172,6 @@ func (j *job) start(t *testing.T) *attempt {
 	}
 	t.Cleanup(a.stop)
 	return a
-}
-
-// half is one side of the source, in a loop of its own.
-type half struct {
-	wake  chan struct{}
-	mu    sync.Mutex
-	calls []func()
-}
-
-func newHalf() *half { return &half{wake: make(chan struct{}, 1)} }
-
-// post has f run in the half's loop, behind what was posted before.
-func (h *half) post(f func()) {
-	h.mu.Lock()
-	h.calls = append(h.calls, f)
-	h.mu.Unlock()
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
-}
-
-// call posts f and waits for it.
-func (h *half) call(ctx context.Context, f func()) {
-	done := make(chan struct{})
-	h.post(func() { f(); close(done) })
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-}
-
-// settle runs what was posted.
-func (h *half) settle() {
-	select {
-	case <-h.wake:
-	default:
-	}
-	h.mu.Lock()
-	calls := h.calls
-	h.calls = nil
-	h.mu.Unlock()
-	for _, f := range calls {
-		f()
-	}
 }
 
 func (a *attempt) runEnumerator(ctx context.Context) {
@@ -449,19 +376,4 @@ func release(t *testing.T, j *job) error {
 	t.Helper()
 	var c cdcpostgres.Connector
 	return c.Release(t.Context(), j.config("db_enum"))
-}
-
-func texts(cs []change) []string {
-	out := make([]string, len(cs))
-	for i, c := range cs {
-		out[i] = c.String()
-	}
-	return out
-}
-
-func wantRows(t *testing.T, got []change, want ...string) {
-	t.Helper()
-	if g := texts(got); !slices.Equal(g, want) {
-		t.Fatalf("rows are\n  %s\nwant\n  %s", strings.Join(g, "\n  "), strings.Join(want, "\n  "))
-	}
 }
