@@ -1,15 +1,14 @@
 package cdcmysql
 
 import (
-	"errors"
 	"testing"
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/spec"
 )
 
-// Columns that change amid the copy of their table stop the job, also where the rows of a chunk do not show it; what is no change of
-// columns does not. An ALTER waits for no copy that stands still.
+// Columns that change amid the copy of their table end the attempt, also where the rows of a chunk do not show it, and the next one
+// is refused; what is no change of columns does neither. An ALTER waits for no copy that stands still.
 func TestAlterAmidTheCopy(t *testing.T) {
 	t.Parallel()
 	const many = 20_000
@@ -31,21 +30,13 @@ func TestAlterAmidTheCopy(t *testing.T) {
 				"INSERT INTO "+db+".t (e, v) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 20000) SELECT 'a', i FROM n")
 			a := start(t, mysql, spec.SnapshotInitial, db+".*")
 			a.until(t, "the first chunks", func() bool { return len(a.rows) > 300 })
-			stands, on := make(chan struct{}), make(chan struct{})
-			a.reads.post(func() error {
-				close(stands)
-				select {
-				case <-on:
-				case <-t.Context().Done():
-				}
-				return nil
-			})
-			<-stands
+			a.settle(t)
+			release := a.hold(t)
 			a.mu.Lock()
 			copied := len(a.rows)
 			a.mu.Unlock()
 			run(t, mysql, "SET lock_wait_timeout = 20", "ALTER TABLE "+db+".t "+c.alter)
-			close(on)
+			release()
 			if copied == many {
 				t.Fatal("everything was copied before the table was altered")
 			}
@@ -53,8 +44,9 @@ func TestAlterAmidTheCopy(t *testing.T) {
 				a.take(t, many)
 				return
 			}
-			if e, ok := errors.AsType[*fault.Error](a.failure(t)); !ok || e.Code != fault.MYSchemaChanged {
-				t.Errorf("%v, want %s", e, fault.MYSchemaChanged)
+			a.wantCode(t, fault.MYCopyAltered)
+			if _, err := resume(t, mysql, a, spec.SnapshotInitial, db+".*"); fault.CodeOf(err) != fault.MYSchemaChanged {
+				t.Errorf("%v, want %s", err, fault.MYSchemaChanged)
 			}
 		})
 	}

@@ -229,7 +229,9 @@ func (a *attempt) epochs(ctx context.Context) {
 			enum, err := a.enum.Snapshot(n)
 			a.reads.post(func() error {
 				read, err := a.reader.Snapshot(n)
+				a.mu.Lock()
 				a.enumState, a.readState, a.covered = enum.State, read.State, len(a.rows)
+				a.mu.Unlock()
 				a.store.name(n, enum.Objects, read.Objects)
 				close(done)
 				return err

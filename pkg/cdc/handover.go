@@ -133,20 +133,43 @@ func (a *Assigner) Tables(want []Table) (stands bool) {
 	return len(a.again) > 0
 }
 
-// Unread reports whether chunks of a table are still to be read, and whether any of its present copy was: then those are to be
-// read in a form that goes with what was emitted. It is asked after a restore, before chunks are handed out.
+// Abandon asks for what [Assigner.Again] does, of a table whose present copy is not to be read to its end: chunks of it are not
+// handed out any more, and no change of it counts until the table is empty. It is called after a restore, before chunks are handed
+// out, and the log has to stand still as for a new table. It reports whether there is such a table.
+func (a *Assigner) Abandon(id TableID) bool {
+	if !a.Again(id) {
+		return false
+	}
+	t := a.table(id)
+	if t.fresh || !a.rest(t) {
+		return true
+	}
+	a.unqueue(id)
+	a.reset(t)
+	t.split, t.fresh = splitNone, true
+	return true
+}
+
+// rest reports whether chunks of a table's present copy are still to be read.
+func (a *Assigner) rest(t *table) bool {
+	return t.split == splitWaiting || t.split == splitRunning || slices.ContainsFunc(a.queue, func(w work) bool { return w.chunk.Table == t.ID })
+}
+
+func (a *Assigner) unqueue(id TableID) {
+	a.queue = slices.DeleteFunc(a.queue, func(w work) bool { return w.chunk.Table == id })
+}
+
+// Unread reports whether chunks of a table are still to be read, and whether any of the copy that they are of was: then they are to
+// be read in a form that goes with what was emitted. It is asked after a restore, before chunks are handed out.
 func (a *Assigner) Unread(id TableID) (unread, begun bool) {
 	t := a.table(id)
-	if t == nil {
+	switch {
+	case t == nil:
 		return false, false
+	case !a.rest(t):
+		return t.fresh || slices.ContainsFunc(a.again, func(p pausing) bool { return p.table == id }), false
 	}
-	unread, begun = t.fresh || t.split == splitWaiting || t.split == splitRunning, t.done > 0
-	for _, w := range a.queue {
-		if w.chunk.Table == id {
-			unread, begun = true, begun || w.resume != nil
-		}
-	}
-	return unread, unread && begun
+	return true, t.done > 0 || slices.ContainsFunc(a.queue, func(w work) bool { return w.chunk.Table == id && w.resume != nil })
 }
 
 // Recut forgets how a table was cut into chunks of which none was read: its key may be another by now.
@@ -156,10 +179,10 @@ func (a *Assigner) Recut(now Table) {
 		return
 	}
 	t.Keyless, t.RowBytes = now.Keyless, now.RowBytes
-	if t.fresh {
+	if !a.rest(t) {
 		return // cut once the log stands still
 	}
-	a.queue = slices.DeleteFunc(a.queue, func(w work) bool { return w.chunk.Table == now.ID })
+	a.unqueue(now.ID)
 	a.reset(t)
 }
 

@@ -23,6 +23,7 @@ const (
 	MYServerIDTaken   Code = "WEIR-MY-020" // the server id of a source is taken
 	MYTableRemoved    Code = "WEIR-MY-019" // a captured table was dropped or renamed
 	MYRefused         Code = "WEIR-MY-021" // the server refused what it was asked
+	MYCopyAltered     Code = "WEIR-MY-022" // the columns of a table changed while it was copied
 )
 
 func myCodes() []Entry {
@@ -131,6 +132,11 @@ func myCodes() []Entry {
 			Code: MYRefused, Name: "MY_REFUSED", Class: Transient, Exit: ExitEnvironment,
 			Title:  "the server refused what it was asked",
 			Remedy: "Weir asks again. When it repeats, mend what the server's answer names: a full disk, a limit of the server or of the user, a broken table.",
+		},
+		{
+			Code: MYCopyAltered, Name: "MY_COPY_ALTERED", Class: Transient, Exit: ExitEnvironment,
+			Title:  "the columns of a table changed while it was copied",
+			Remedy: "Nothing to do: a table of which nothing was read yet is copied in the columns that it has now; of one that was read in part the next attempt says MY_SCHEMA_CHANGED.",
 		},
 	}
 }

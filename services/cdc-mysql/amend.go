@@ -37,7 +37,7 @@ func (s *setup) again(ctx context.Context, log *readerState) error {
 			return err
 		}
 		*t = c
-		s.standing = s.assigner.Again(t.ID) || s.standing
+		s.standing = s.assigner.Abandon(t.ID) || s.standing
 		s.cfg.Logger.InfoContext(ctx, "table is copied anew", slog.String("table", t.String()), slog.Uint64("order", order.Seq))
 	}
 	s.assigner.Tables(s.tasks())

@@ -181,8 +181,12 @@ func (c *copier) patiently(ctx context.Context, w cdc.Work, read func(context.Co
 		if err == nil {
 			return got
 		}
+		if t := c.tables[w.Table]; t != nil && fault.CodeOf(err) == fault.MYSchemaChanged {
+			c.leave(ctx) // it might see the catalog of its beginning
+			err = c.misfit(ctx, &c.sql, t, err)
+		}
 		c.drop()
-		if try == copyTries || ctx.Err() != nil || fault.ClassOf(err) != fault.Transient {
+		if try == copyTries || ctx.Err() != nil || fault.ClassOf(err) != fault.Transient || fault.CodeOf(err) == fault.MYCopyAltered {
 			return &copied{Work: w, err: fmt.Errorf("copy chunk %s: %w", w.ChunkID, err)}
 		}
 		c.cfg.Logger.WarnContext(ctx, "chunk is read again", slog.String("chunk", w.String()), telemetry.Err(err))

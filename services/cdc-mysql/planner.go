@@ -75,10 +75,22 @@ func (p *planner) Settle(ctx context.Context) error {
 	}
 }
 
-// Bounds walks along the key's index: the row so many behind the last bound, and again. Where keys are whole numbers and at least
+// Bounds implements halves.Planner.
+func (p *planner) Bounds(ctx context.Context, q cdc.AskBounds) (bounds []cdc.Key, last bool, err error) {
+	bounds, last, err = p.bounds(ctx, q)
+	if fault.CodeOf(err) != fault.MYSchemaChanged {
+		return bounds, last, err
+	}
+	if err = p.misfit(ctx, &p.sql, p.tables[q.Table], err); fault.CodeOf(err) == fault.MYCopyAltered {
+		err = fault.Mark(fault.Bug, err) // asking again would not mend it
+	}
+	return nil, false, err
+}
+
+// bounds walks along the key's index: the row so many behind the last bound, and again. Where keys are whole numbers and at least
 // every second one is taken, most of the walk is spared: the server is asked for the first key from so many numbers on, between
 // which and the bound there are no more rows than that.
-func (p *planner) Bounds(ctx context.Context, q cdc.AskBounds) (bounds []cdc.Key, last bool, err error) {
+func (p *planner) bounds(ctx context.Context, q cdc.AskBounds) (bounds []cdc.Key, last bool, err error) {
 	t := p.tables[q.Table]
 	if t == nil {
 		return nil, false, fmt.Errorf("table %d is not captured: %w", q.Table, fault.Bug)

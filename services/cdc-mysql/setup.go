@@ -173,7 +173,10 @@ func (s *setup) restore(ctx context.Context) error {
 		return err
 	}
 	s.skipped = s.outside(all, s.state.Tables)
-	return s.again(ctx, log)
+	if err := s.again(ctx, log); err != nil {
+		return err
+	}
+	return s.realign(ctx, log)
 }
 
 // reachable proves that the server has the history up to a point, and the log behind it.
