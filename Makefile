@@ -110,10 +110,11 @@ mod-check: ## fail when a go.mod is not tidy
 setup: ## install what demo and unit tests need (PostgreSQL), or say how
 	@scripts/setup.sh
 
-servers: setup ## install what the integration tests need besides (MySQL, MariaDB, PostgreSQL 18, Prometheus, the NATS CLI)
+servers: setup ## install what the integration tests need besides (MySQL, MariaDB, PostgreSQL 18, Prometheus, the NATS CLI, an S3 server)
 	@scripts/setup-mysql.sh
 	@scripts/setup-postgres18.sh >/dev/null
 	@scripts/tools.sh nats >/dev/null
+	@scripts/tools.sh versitygw >/dev/null
 	@scripts/setup-prometheus.sh >/dev/null
 
 ci: setup mod-check gen-check vet lint race bubble flows ## everything but the containers, as CI runs it

@@ -5,12 +5,16 @@
 #
 #   $(scripts/tools.sh golangci-lint) run ./...
 #   $(scripts/tools.sh nats) stream ls      # the NATS CLI, for docs/inspect.md
+#   $(scripts/tools.sh versitygw) ...       # an S3 server, for the tests
 set -euo pipefail
 
 GOLANGCI_LINT_VERSION=2.15.0
 NATSCLI_VERSION=0.5.0
+VERSITYGW_VERSION=1.8.0
 
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/weir/bin"
+
+identify() { "$1" --version; }
 
 case "${1:-}" in
 golangci-lint)
@@ -23,13 +27,20 @@ nats)
     package="github.com/nats-io/natscli/nats@v$version"
     says="v$version "
     ;;
+versitygw)
+    version=$VERSITYGW_VERSION
+    package="github.com/versity/versitygw/cmd/versitygw@v$version"
+    # It knows its own version only from flags of its release's build.
+    identify() { go version -m "$1"; }
+    says=$'\tgithub.com/versity/versitygw\tv'"$version"$'\t'
+    ;;
 *)
-    echo "usage: $0 golangci-lint|nats" >&2
+    echo "usage: $0 golangci-lint|nats|versitygw" >&2
     exit 2
     ;;
 esac
 
-has_version() { [[ -x "$1" && "$("$1" --version 2>/dev/null) " == *"$says"* ]]; }
+has_version() { [[ -x "$1" && "$(identify "$1" 2>/dev/null) " == *"$says"* ]]; }
 
 for candidate in "$cache/$1" "$(command -v "$1" || true)" "$(go env GOPATH)/bin/$1"; do
     if [[ -n "$candidate" ]] && has_version "$candidate"; then
