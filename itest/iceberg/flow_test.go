@@ -52,6 +52,7 @@ type scene struct {
 	mesh    *mesh.Mesh
 	judge   judge
 	images  map[string]int // of changes made so far, by operation
+	kills   int
 }
 
 // flow says what flows where.
@@ -163,8 +164,9 @@ func differ(got, want []string) string {
 // kill kills processes one after the other while the source is changed.
 func (l *scene) kill(t *testing.T, victims ...*harness.Process) {
 	t.Helper()
-	for round := range harness.Number(t, "ITEST_KILLS", len(victims)) {
-		victim := victims[round%len(victims)]
+	for i := range harness.Number(t, "ITEST_KILLS", len(victims)) {
+		victim, round := victims[i%len(victims)], l.kills
+		l.kills++
 		l.change(t, round, 20)
 		victim.Kill()
 		if _, err := victim.Wait(context.WithoutCancel(t.Context())); err == nil {

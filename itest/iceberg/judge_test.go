@@ -2,6 +2,7 @@ package iceberg
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +12,14 @@ import (
 )
 
 // judge is ClickHouse. It reads a table from its metadata file on, and knows nothing of Weir.
-type judge struct{ *lake.Judge }
+type judge struct {
+	*lake.Judge
 
+	// table is what a query reads from, to see a table as of a metadata file.
+	table func(metadata string) (string, error)
+}
+
+// newJudge reads tables in a folder.
 func newJudge(tb testing.TB, root string) judge {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
@@ -21,20 +28,35 @@ func newJudge(tb testing.TB, root string) judge {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return judge{lake.NewJudge(root, modules)}
+	j := lake.NewJudge(root, modules)
+	return judge{j, j.Table}
+}
+
+// newStoreJudge reads tables in an object store, by ClickHouse's own client.
+func newStoreJudge(tb testing.TB, store *harness.ObjectStore) judge {
+	tb.Helper()
+	j := newJudge(tb, tb.TempDir())
+	j.table = func(metadata string) (string, error) {
+		table, file, ok := strings.Cut(strings.TrimPrefix(metadata, "s3://"), "/metadata/")
+		if !ok {
+			return "", fmt.Errorf("%s is no metadata file", metadata)
+		}
+		return fmt.Sprintf("icebergS3('%s/%s', '%s', '%s', 'Parquet', SETTINGS iceberg_metadata_file_path = 'metadata/%s')",
+			store.URL, table, store.AccessKey, store.SecretKey, file), nil
+	}
+	return j
 }
 
 // ask runs a query; TABLE in it stands for the table whose newest metadata file is given.
 func (j judge) ask(tb testing.TB, metadata, sql string) [][]any {
 	tb.Helper()
-	table, err := j.Table(metadata)
+	table, err := j.table(metadata)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	sql = strings.ReplaceAll(sql, "TABLE", table)
-	answers, err := j.Ask(tb.Context(), sql)
+	answers, err := j.Ask(tb.Context(), strings.ReplaceAll(sql, "TABLE", table)) // which may have keys of a store
 	if err != nil {
-		tb.Fatalf("%v\n%s", err, sql)
+		tb.Fatalf("%v\n%s of %s", err, sql, metadata)
 	}
 	return answers[0]
 }

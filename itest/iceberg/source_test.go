@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/go-mysql-org/go-mysql/client"
 	"github.com/jackc/pgx/v5"
 
 	"weir.dev/weir/itest/harness"
@@ -44,4 +45,52 @@ func (p *postgresTable) do(t *testing.T, sql string) int {
 func (p *postgresTable) lines(t *testing.T) []string {
 	t.Helper()
 	return one(t, p.pg, "SELECT id || '|' || name || '|' || (price * 100)::bigint || '|' || tag FROM goods ORDER BY id")
+}
+
+// mysqlTable is the table in MySQL.
+type mysqlTable struct{ conn *client.Conn }
+
+func startMySQLTable(t *testing.T, my *harness.MySQL) *mysqlTable {
+	t.Helper()
+	conn, err := my.Connect(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	m := &mysqlTable{conn}
+	for _, sql := range []string{
+		"CREATE DATABASE shop", "USE shop",
+		"CREATE TABLE goods (id int PRIMARY KEY, name text, price decimal(12,2), tag char(36), seen timestamp(6)) DEFAULT CHARSET utf8mb4",
+		fmt.Sprintf(`INSERT INTO goods WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+			SELECT i, concat('copied ', i), i / 4, uuid(), now(6) FROM n`, copied),
+	} {
+		m.do(t, sql)
+	}
+	return m
+}
+
+func (m *mysqlTable) do(t *testing.T, sql string) int {
+	t.Helper()
+	r, err := m.conn.Execute(sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	return int(r.AffectedRows)
+}
+
+func (m *mysqlTable) lines(t *testing.T) []string {
+	t.Helper()
+	r, err := m.conn.Execute("SELECT concat_ws('|', id, name, cast(price * 100 AS signed), tag) FROM goods ORDER BY id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	lines := make([]string, r.RowNumber())
+	for i := range lines {
+		if lines[i], err = r.GetString(i, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return lines
 }

@@ -1,0 +1,47 @@
+package iceberg
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/itest/mesh"
+	"weir.dev/weir/itest/rig"
+)
+
+// TestFromMySQLToObjectStore copies and follows a table into an S3 server while every process of the mesh is killed, and NATS too, and
+// the store all the while refuses requests, or does them and loses the answer, or half of it, and is too late for the sink, or silent.
+func TestFromMySQLToObjectStore(t *testing.T) {
+	my := harness.StartMySQL(t, harness.MySQLConfig{})
+	from := startMySQLTable(t, my)
+	catalog := harness.StartPostgres(t, harness.PostgresConfig{})
+	store := harness.StartObjectStore(t, "lake")
+	n := startNetwork(t, store.URL, rig.Seed(t))
+	n.harm(20)
+	l := start(t, from, catalog, newStoreJudge(t, store), flow{
+		kind: "mysql", url: my.URL(""), tables: `"shop.*"`, reader: mesh.CDCMySQL, warehouse: "s3://lake/house",
+		more: fmt.Sprintf("    s3: {endpoint: %q, region: %s, access_key: %s, secret_key: %s}\n", n.url, store.Region, store.AccessKey, store.SecretKey),
+	})
+	n.order(late, stalled)
+	l.kill(t, l.mesh.Of(mesh.CDCMySQL)[0].Process, l.mesh.Of(mesh.Coordinator)[0].Process, l.mesh.NATS.Process)
+	harness.Await(t, 60*time.Second, "the sink to lose its patience", func(context.Context) error {
+		if left := n.missing(1, late, stalled); len(left) > 0 {
+			return fmt.Errorf("%v is to come, of %v", left, n.faults())
+		}
+		return nil
+	})
+	l.kill(t, l.mesh.Of(mesh.Sink)[0].Process)
+	for round := 51; len(n.missing(3, refused, lost, torn)) > 0; round++ {
+		if round == 80 {
+			t.Fatalf("too few of %v: %v", n.missing(3, refused, lost, torn), n.faults())
+		}
+		l.change(t, round, 5)
+		l.mesh.CaughtUp(t, "lake")
+	}
+	l.mesh.CaughtUp(t, "lake")
+	n.harm(0)
+	t.Logf("faults: %v", n.faults())
+	l.verdict(t)
+}
