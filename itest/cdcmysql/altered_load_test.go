@@ -22,8 +22,8 @@ sinks:
   copy: {from: [db], type: postgres, url: "${TARGET_URL}", schema: copy}
 `
 
-// A table that waits for its copy is altered twice under load: the job goes on by itself, and the target has what the
-// source has, also in the column that was added with a value for the rows that were there.
+// A table that waits for its copy is altered twice under load, and once more behind it: the job goes on by itself, and the target has what
+// the source has, also in columns that were added with a value for the rows that were there.
 func TestAlterUnderLoad(t *testing.T) {
 	t.Parallel()
 	target := harness.StartPostgres(t, harness.PostgresConfig{})
@@ -56,9 +56,11 @@ func TestAlterUnderLoad(t *testing.T) {
 			}
 			run(t, server, "ALTER TABLE amid.b DROP v")
 			m.CaughtUp(t, "shop")
+			run(t, server, "ALTER TABLE amid.b ADD x varchar(10) NOT NULL DEFAULT 'seven'") // the rows that were copied have it at the target too
 			end()
+			run(t, server, "INSERT INTO amid.b (id, n) VALUES (-1000000, 0)") // the log describes a table with the next row
 			m.CaughtUp(t, "shop")
-			const digest = "SELECT concat_ws(' ', count(*), sum(id), sum(n), sum(w), sum(n * (id %% 1000))) FROM %s.b"
+			const digest = "SELECT concat_ws(' ', count(*), sum(id), sum(n), sum(w), sum(n * (id %% 1000)), count(x), sum(length(x))) FROM %s.b"
 			want, err := server.Text(t.Context(), "", fmt.Sprintf(digest, "amid"))
 			if err != nil {
 				t.Fatal(err)

@@ -32,7 +32,7 @@ func BenchmarkPut(b *testing.B) {
 		}
 		d.add(c.name, true, codec)
 	}
-	t, err := (&opened{}).bind(d, 1)
+	t, err := (&opened{}).bind(d, 1, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (o *opened) capture(t *catalog.Table, id cdc.TableID, last schemaVersion) (
 		return capturedTable{}, d.err
 	}
 	number := max(last.Version, firstVersion)
-	bound, err := o.bind(d, number)
+	bound, err := o.bind(d, number, nil)
 	if err != nil {
 		return capturedTable{}, err
 	}
@@ -151,7 +151,7 @@ func (o *opened) bindScan(ctx context.Context, s *sql, t *capturedTable) (*scanP
 	if d.err != nil {
 		return nil, d.err
 	}
-	bound, err := o.bind(d, t.Number)
+	bound, err := o.bind(d, t.Number, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -231,7 +231,7 @@ func (x *examination) read(d *doctor.Table, create string) error {
 	captured, err := x.capture(d.Table, 1, schemaVersion{})
 	if err == nil {
 		d.Whole = captured.Whole
-		bound, err := x.bind(x.ofCatalog(d.Table), firstVersion)
+		bound, err := x.bind(x.ofCatalog(d.Table), firstVersion, nil)
 		if err == nil {
 			x.Schemas = append(x.Schemas, bound.Schema())
 		}

@@ -3,6 +3,7 @@ package cdcmysql
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"weir.dev/weir/pkg/cdc"
@@ -181,8 +182,9 @@ func (r *reader) begin(log []byte) error {
 	}
 	for _, t := range r.source.Tables {
 		id := rows.TableID(t.String())
-		if last, ok := r.schemas[id]; !ok || last.Version < t.Number {
-			r.schemas[id] = schemaVersion{Version: t.Number, Fingerprint: t.Fingerprint}
+		last, ok := r.schemas[id]
+		if !ok || last.Version < t.Number || (last.Columns == nil && last.Fingerprint == t.Fingerprint) {
+			r.schemas[id] = schemaVersion{Version: t.Number, Fingerprint: t.Fingerprint, Columns: slices.Sorted(maps.Keys(t.sourceTypes()))}
 		}
 	}
 	r.tracker = core.NewTracker(core.Position{Before: from.Before.Clone(), Torn: from.Torn})
@@ -229,18 +231,22 @@ func (r *reader) described(ctx context.Context, out source.Output, d *described)
 		}
 	}
 	last := r.schemas[d.id()]
-	version := max(last.Version, firstVersion)
-	t, err := r.bind(d, version)
+	now := schemaVersion{Version: max(last.Version, firstVersion), Columns: d.names(), Filled: last.Filled}
+	t, err := r.bind(d, now.Version, now.Filled)
 	if err != nil {
 		return nil, err
 	}
 	if last.Fingerprint != "" && t.Schema().Fingerprint().String() != last.Fingerprint {
-		version++
-		if t, err = r.bind(d, version); err != nil {
+		now.Version++
+		if now.Filled, err = r.filled(ctx, d, &last); err != nil {
+			return nil, err
+		}
+		if t, err = r.bind(d, now.Version, now.Filled); err != nil {
 			return nil, err
 		}
 	}
-	r.schemas[d.id()] = schemaVersion{Version: version, Fingerprint: t.Schema().Fingerprint().String()}
+	now.Fingerprint = t.Schema().Fingerprint().String()
+	r.schemas[d.id()] = now
 	if r.filter != nil {
 		t.filter = r.filter.Table(d.captured.ID)
 	}

@@ -41,6 +41,10 @@ type enumeratorState struct {
 type schemaVersion struct {
 	Version     uint32 `json:"version"`
 	Fingerprint string `json:"fingerprint"`
+	// Columns are the columns of it, by name. Filled is what rows have in those that were added since the table was captured, if they
+	// are from before.
+	Columns []string          `json:"columns,omitempty"`
+	Filled  map[string]string `json:"filled,omitempty"`
 }
 
 // readerState is where the log is, and what has been told of it.

@@ -216,9 +216,17 @@ type table struct {
 	row, old [][]byte
 }
 
-// bind makes the builder of a schema version and the decoders into it.
-func (o *opened) bind(d *described, version uint32) (*table, error) {
-	schema, err := rows.NewSchema(d.id(), version, mycodec.Origin, d.columns)
+// bind makes the builder of a schema version and the decoders into it. filled is what rows from before the version have in columns that
+// were added.
+func (o *opened) bind(d *described, version uint32, filled map[string]string) (*table, error) {
+	columns := d.columns
+	if len(filled) > 0 {
+		columns = slices.Clone(columns)
+		for i := range columns {
+			columns[i].Fill, columns[i].Filled = filled[columns[i].Name]
+		}
+	}
+	schema, err := rows.NewSchema(d.id(), version, mycodec.Origin, columns)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.MYSchemaChanged, o.where, err.Error(), "table", d.name.String())
 	}
