@@ -131,7 +131,7 @@ func (c *IcebergSink) check(d *config.Decoder, n *config.Node) {
 			seen[kind] = true
 		}
 	}
-	if at, mode := n.Get("buckets"), n.Get("mode"); at != nil && mode != nil && mode.Text == string(Changelog) {
+	if at, mode := n.Get("buckets"), n.Get("mode"); at != nil && c.Buckets > 1 && mode != nil && mode.Text == string(Changelog) {
 		d.Problem(at, "with mode changelog there is no current table; a changelog has partition: [bucket(16)]")
 	}
 	if at := n.Get("dlq"); at != nil && at.Text == "true" {

@@ -64,6 +64,7 @@ sinks:
     warehouse: s3://bucket/lake
     catalog: https://catalog/api
     rest: {warehouse: analytics, credential: "weir:${SECRET}", oauth: "https://idp/token", scope: all, commit: ordered}
+  images: {from: [db], type: iceberg, mode: changelog, warehouse: ./images}
   served-too: {from: [db], type: iceberg, warehouse: "s3://bucket/lake", catalog: "${CATALOG}", rest: {token: "${file:/run/secrets/token}"}}
 `
 
