@@ -1,8 +1,11 @@
 package bench
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -30,7 +33,7 @@ func (s *stand) recvlogical(slot, end string) time.Duration {
 		s.Fatal(err)
 	}
 	defer p.Kill()
-	began := s.sessionStart("bench-baseline", p.Done())
+	began := s.sessionStart(slot, p.Done())
 	ctx, cancel := context.WithTimeout(s.Context(), 5*time.Minute)
 	defer cancel()
 	code, err := p.Wait(ctx)
@@ -41,18 +44,31 @@ func (s *stand) recvlogical(slot, end string) time.Duration {
 	return ended.Sub(began)
 }
 
-// sessionStart waits for the replication session of an application and returns when the server started it. The server
-// runs on this machine, so its clock is ours.
-func (s *stand) sessionStart(application string, ended <-chan struct{}) (began time.Time) {
+// sessionStart waits until the server begins to send a slot's log, and returns when that was. Its own log says so, also when the session
+// is over by the time that somebody asks. The server runs on this machine, so its clock is ours.
+func (s *stand) sessionStart(slot string, ended <-chan struct{}) (began time.Time) {
 	s.Helper()
-	harness.Await(s, settle, "the replication session", func(ctx context.Context) (err error) {
+	harness.Await(s, settle, "the replication session", func(context.Context) error {
+		over := false
 		select {
 		case <-ended:
-			s.Fatal("the process ended before its session was seen")
+			over = true
 		default:
 		}
-		began, err = harness.Value[time.Time](ctx, s.source, "postgres",
-			"SELECT backend_start FROM pg_stat_activity WHERE backend_type = 'walsender' AND application_name LIKE $1", application+"%")
+		text, err := os.ReadFile(s.source.LogPath())
+		if err != nil {
+			return err
+		}
+		before, _, found := bytes.Cut(text, []byte(`LOG:  starting logical decoding for slot "`+slot+`"`))
+		if !found && over {
+			s.Fatal("the process ended without a session")
+		}
+		if !found {
+			return errors.New("no session has begun")
+		}
+		const stamp = "2006-01-02 15:04:05.000 MST"
+		line := string(before[bytes.LastIndexByte(before, '\n')+1:])
+		began, err = time.Parse(stamp, line[:min(len(stamp), len(line))])
 		return err
 	})
 	return began

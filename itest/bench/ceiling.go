@@ -21,7 +21,7 @@ const ceilingLowat = 32 << 10
 // message and is woken once for many, so it costs the machine next to nothing: what it takes is what the server needs to
 // send the log, and no reader can be faster. It returns the time from the start of the server's session, and the
 // processor time of the server's session.
-func (s *stand) ceiling(slot string, n int) (took, server time.Duration) {
+func (s *stand) ceiling(slot string, n int) (took, used time.Duration) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 5*time.Minute)
 	defer cancel()
@@ -41,7 +41,6 @@ func (s *stand) ceiling(slot string, n int) (took, server time.Duration) {
 		s.Fatal(err)
 	}
 	defer hijacked.Conn.Close()
-	began := s.sessionStart("bench-ceiling", nil)
 	start, err := (&pgproto3.Query{String: fmt.Sprintf(
 		"START_REPLICATION SLOT %s LOGICAL 0/0 (proto_version '1', publication_names 'bench', binary 'true')", slot)}).Encode(nil)
 	if err != nil {
@@ -85,7 +84,8 @@ func (s *stand) ceiling(slot string, n int) (took, server time.Duration) {
 			_ = raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, 1) })
 		}
 	}
-	return time.Since(began), processorTime(pid)
+	ended, used := time.Now(), processorTime(pid)
+	return ended.Sub(s.sessionStart(slot, nil)), used
 }
 
 // processorTime is what a process has used of the processors, see proc(5); 0 when it is gone. A tick is 10 ms.

@@ -99,7 +99,7 @@ func (s *stand) drainCPU(from string, n int, database, sink string) spent {
 	s.Helper()
 	slot, drop := s.copySlot(from)
 	p := s.start("200ms", slot, database, sink)
-	began := s.sessionStart("weir:", p.Members[0].Done())
+	began := s.sessionStart(slot, p.Members[0].Done())
 	took := p.committed(n).Sub(began)
 	usage, err := p.Members[0].Usage()
 	if err != nil {

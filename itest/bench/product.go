@@ -178,7 +178,7 @@ func (s *stand) drainSlot(from string, n int, database, sink string) time.Durati
 	s.Helper()
 	slot, drop := s.copySlot(from)
 	p := s.start("200ms", slot, database, sink)
-	began := s.sessionStart("weir:", p.Members[0].Done())
+	began := s.sessionStart(slot, p.Members[0].Done())
 	took := p.committed(n).Sub(began)
 	p.stop()
 	drop()

@@ -99,6 +99,7 @@ func clusterSettings(cfg PostgresConfig) map[string]string {
 		"max_wal_size":          "4GB",
 		"autovacuum_naptime":    "10s",
 		"log_min_messages":      "info",
+		"log_timezone":          "UTC",
 		"log_line_prefix":       "%m [%p] %u@%d %a ",
 	}
 	if !cfg.Durable {
