@@ -189,7 +189,7 @@ func TestFromPostgreSQL(t *testing.T) {
 	from := startTable(t, pg)
 	catalog := harness.StartPostgres(t, harness.PostgresConfig{})
 	l := start(t, from, catalog, newJudge(t, dir), flow{
-		kind: "postgres", url: pg.URL("postgres"), tables: `"public.*"`, reader: mesh.CDCPostgres, warehouse: dir,
+		kind: "postgres", url: pg.URL("postgres"), tables: `"public.*"`, reader: mesh.CDCPostgres, warehouse: dir, more: "    buckets: 4\n",
 	})
 	l.kill(t, l.mesh.Of(mesh.Sink)[0].Process, l.mesh.Of(mesh.CDCPostgres)[0].Process, l.mesh.Of(mesh.Coordinator)[0].Process, l.mesh.NATS.Process)
 	l.verdict(t)
