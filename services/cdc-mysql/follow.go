@@ -183,9 +183,13 @@ func (r *reader) begin(log []byte) error {
 	for _, t := range r.source.Tables {
 		id := rows.TableID(t.String())
 		last, ok := r.schemas[id]
-		if !ok || last.Version < t.Number || (last.Columns == nil && last.Fingerprint == t.Fingerprint) {
-			r.schemas[id] = schemaVersion{Version: t.Number, Fingerprint: t.Fingerprint, Columns: slices.Sorted(maps.Keys(t.sourceTypes()))}
+		if !ok || last.Version < t.Number {
+			last = schemaVersion{Version: t.Number, Fingerprint: t.Fingerprint}
 		}
+		if last.Columns == nil && last.Fingerprint == t.Fingerprint {
+			last.Columns = slices.Sorted(maps.Keys(t.sourceTypes()))
+		}
+		r.schemas[id] = last
 	}
 	r.tracker = core.NewTracker(core.Position{Before: from.Before.Clone(), Torn: from.Torn})
 	r.prepared = newPrepared(waiting)
