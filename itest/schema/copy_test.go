@@ -20,6 +20,8 @@ import (
 const (
 	// aliveRows is how many rows a table has that is altered while it is copied.
 	aliveRows = 15_000
+	// aliveDelay is what each request to the source takes at least while tables are altered: a second and more for a table, on a machine of any speed.
+	aliveDelay = 3 * time.Millisecond
 	aliveSpec = `apiVersion: weir/v1
 job: schema
 epoch: {interval: 100ms}
@@ -61,7 +63,9 @@ func TestAlterAmidTheFirstCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := s.load(t)
-	s.Mesh = mesh.Up(t, []string{"SOURCE_URL=" + source.URL(s.db), "TARGET_URL=" + target.URL(s.db)}, job)
+	line := harness.StartCutter(t, source.Port)
+	line.Delay(aliveDelay)
+	s.Mesh = mesh.Up(t, []string{"SOURCE_URL=" + line.URL(source.URL(s.db)), "TARGET_URL=" + target.URL(s.db)}, job)
 	for _, c := range alive {
 		harness.Await(t, 120*time.Second, "the first rows of "+c.table, func(context.Context) error {
 			if s.count(t, "out."+c.table) == 0 {
@@ -76,6 +80,7 @@ func TestAlterAmidTheFirstCopy(t *testing.T) {
 			t.Fatalf("table %s was copied before it was altered", c.table)
 		}
 	}
+	line.Heal()
 	s.Must(t, "status", "schema", "--wait-for", "caught-up", "--timeout", "180s")
 	stop()
 	s.CaughtUp(t, "schema")
