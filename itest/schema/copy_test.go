@@ -22,7 +22,7 @@ const (
 	aliveRows = 15_000
 	// aliveDelay is what each request to the source takes at least while tables are altered: a second and more for a table, on a machine of any speed.
 	aliveDelay = 3 * time.Millisecond
-	aliveSpec = `apiVersion: weir/v1
+	aliveSpec  = `apiVersion: weir/v1
 job: schema
 epoch: {interval: 100ms}
 restart: {backoff: 100ms}

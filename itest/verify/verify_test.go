@@ -131,6 +131,28 @@ func TestLake(t *testing.T) {
 	}
 }
 
+// TestToMySQL is the certificate from MariaDB to MySQL. Its classes by ITEST_VERIFY_MYSQL.
+func TestToMySQL(t *testing.T) {
+	source, target := harness.StartMariaDB(t, harness.MySQLConfig{}), harness.StartMySQL(t, harness.MySQLConfig{})
+	s := stand{
+		weir: harness.BuildBinary(t, "weir.dev/weir/services/weir/cmd/weir"), from: source.URL(""), to: target.URL(""),
+		secrets: []string{source.Admin.Password, target.Admin.Password},
+	}
+	args := "--failure sink-commit-fault --rate 60"
+	if more := os.Getenv("ITEST_VERIFY_MYSQL"); more != "" {
+		args = more
+	}
+	report := s.wantPassed(t, 2, strings.Fields(args)...)
+	if !strings.HasPrefix(report.Claim, "MariaDB -> weir -> MySQL") {
+		t.Errorf("the claim is %q", report.Claim)
+	}
+	for _, server := range []*harness.MySQL{source, target} {
+		if n, err := server.Text(t.Context(), "", "SELECT concat(count(*)) FROM information_schema.schemata WHERE schema_name LIKE 'wv%'"); err != nil || n != "0" {
+			t.Errorf("left at a server: %s, %v", n, err)
+		}
+	}
+}
+
 // wantPassed verifies, and checks that the report says all that it has to say; so many sinks have ledgers and readers.
 func (s stand) wantPassed(t *testing.T, sinks int, args ...string) verify.Report {
 	t.Helper()

@@ -1,7 +1,7 @@
 // Command eoverify is `weir verify` with a source and a target of its own: it starts private servers, hands their URLs to the weir
 // program with all further arguments, and ends as that ends.
 //
-//	eoverify [-weir PROGRAM] [-from postgres|mysql] [-to postgres|iceberg] [--failure all --seeds 1 ...]
+//	eoverify [-weir PROGRAM] [-from postgres|mysql|mariadb] [-to postgres|mysql|mariadb|iceberg] [--failure all --seeds 1 ...]
 //
 // For --judge it installs ClickHouse (the npm package chdb) in the user's cache folder.
 package main
@@ -95,9 +95,11 @@ func (e end) Close() error {
 
 // ends makes both sides at the same time. What is up is returned with an error, too.
 func ends(ctx context.Context, from, to string) (source, target end, err error) {
-	kinds := map[string]func(context.Context) (end, error){"postgres": postgres, "mysql": mysql, "iceberg": iceberg}
-	if kinds[from] == nil || kinds[to] == nil || from == "iceberg" || to == "mysql" {
-		return source, target, fmt.Errorf("-from %s -to %s: from postgres or mysql, to postgres or iceberg", from, to)
+	kinds := map[string]func(context.Context) (end, error){
+		"postgres": postgres, "mysql": mysql(harness.RunMySQL), "mariadb": mysql(harness.RunMariaDB), "iceberg": iceberg,
+	}
+	if kinds[from] == nil || kinds[to] == nil || from == "iceberg" {
+		return source, target, fmt.Errorf("-from %s -to %s: from postgres, mysql or mariadb, to one of them or iceberg", from, to)
 	}
 	var group errgroup.Group
 	group.Go(func() (err error) {
@@ -120,12 +122,14 @@ func postgres(ctx context.Context) (end, error) {
 	return end{s.URL("postgres"), s.Close}, nil
 }
 
-func mysql(ctx context.Context) (end, error) {
-	s, err := harness.RunMySQL(ctx, harness.MySQLConfig{})
-	if err != nil {
-		return end{}, err
+func mysql(run func(context.Context, harness.MySQLConfig) (*harness.MySQL, error)) func(context.Context) (end, error) {
+	return func(ctx context.Context) (end, error) {
+		s, err := run(ctx, harness.MySQLConfig{})
+		if err != nil {
+			return end{}, err
+		}
+		return end{s.URL(""), s.Close}, nil
 	}
-	return end{s.URL(""), s.Close}, nil
 }
 
 // iceberg is a folder; the run removes what it makes there.

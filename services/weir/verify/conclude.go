@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"weir.dev/weir/pkg/verdict"
@@ -81,11 +82,8 @@ func (t *trial) judgeRows(ctx context.Context, r *Result) error {
 	}
 	r.Rows = &Rows{}
 	for _, table := range shop.Tables() {
-		for _, rows := range got[table] {
-			for _, row := range rows {
-				t.plain(row)
-			}
-		}
+		t.plainContent(want[table])
+		t.plainContent(got[table])
 		c := audit.Compare(want[table], got[table])
 		c.TablePair = audit.TablePair{Source: table, Target: table}
 		r.Rows.Source += c.SourceRows
@@ -103,7 +101,15 @@ func (t *trial) judgeRows(ctx context.Context, r *Result) error {
 	return err
 }
 
-// plain makes the cells of a target comparable with those of the source.
+func (t *trial) plainContent(c audit.Content) {
+	for _, rows := range c {
+		for _, row := range rows {
+			t.plain(row)
+		}
+	}
+}
+
+// plain makes cells of both sides comparable.
 func (t *trial) plain(row audit.Cells) {
 	for name, v := range row {
 		if v != nil {
@@ -125,7 +131,7 @@ func (t *trial) judgeEvents(ctx context.Context, r *Result) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range got {
+	for _, c := range slices.Concat(want, got) {
 		t.plain(c.Cells)
 	}
 	t.forgive(got, want)

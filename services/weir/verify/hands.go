@@ -185,3 +185,45 @@ func (t *trial) uncommitted(ctx context.Context) (job.Head, error) {
 
 // copyCommitter is the vertex that commits to the copy.
 func copyCommitter() plan.VertexID { return plan.CommitterOf(copying) }
+
+// cutCommit breaks the target's connection at the word that ends the next commit; not before: the target has done it, and its reply
+// is lost.
+func (t *trial) cutCommit(ctx context.Context, word string, before bool) error {
+	what := "the connection breaks when the target has COMMIT, before its reply"
+	if before {
+		what = "the connection breaks at COMMIT, before the target has it"
+	}
+	err := t.strike(what, func() (string, error) {
+		made := t.target.Cuts()
+		t.target.CutAfter(word, before)
+		err := t.until(ctx, "a COMMIT", func(context.Context) error {
+			if t.target.Cuts() == made {
+				return errors.New("none yet")
+			}
+			return nil
+		})
+		return "1 connection cut at COMMIT", err
+	})
+	if err != nil {
+		return err
+	}
+	return t.recovered(ctx)
+}
+
+// broken lets nobody reach the target until back.
+func (t *trial) broken() (what string, back func() error, err error) {
+	t.target.Refuse()
+	return "the target's connections are broken, and new ones are", t.healed, nil
+}
+
+// delayed has the target hear everything late until back.
+func (t *trial) delayed(by time.Duration) (what string, back func() error, err error) {
+	t.target.Delay(by)
+	return fmt.Sprintf("each piece of what sinks send is %s late", by), t.healed, nil
+}
+
+// healed ends what has been done to the target's line.
+func (t *trial) healed() error {
+	t.target.Heal()
+	return nil
+}

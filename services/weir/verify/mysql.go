@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/client"
 
@@ -12,9 +13,10 @@ import (
 	"weir.dev/weir/services/weir/verify/shop"
 )
 
-// mySource is a shop in MySQL.
+// mySource is a shop in MySQL or MariaDB.
 type mySource struct {
-	url, id string
+	myServer
+	id string
 
 	oracle *audit.Binlog
 }
@@ -70,16 +72,8 @@ func (s *mySource) poison(ctx context.Context, n int) error {
 }
 
 func (s *mySource) held(ctx context.Context) (who string, err error) {
-	err = s.ask(ctx, func(conn *client.Conn) error {
-		r, err := conn.Execute("SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%' ORDER BY id DESC LIMIT 1")
-		if err != nil {
-			return err
-		}
-		id, err := r.GetInt(0, 0)
-		who = fmt.Sprintf("the log, in connection %d", id)
-		return err
-	})
-	return who, err
+	id, err := s.session(ctx, func(s session) bool { return strings.HasPrefix(s.command, "Binlog Dump") })
+	return fmt.Sprintf("the log, in connection %d", id), err
 }
 
 // plain: the server writes JSON with spaces and numbers of its own.
@@ -94,37 +88,30 @@ func (s *mySource) end(ctx context.Context) error {
 	return s.run(ctx, "DROP DATABASE IF EXISTS "+s.shop())
 }
 
-// run runs statements in a session of its own.
-func (s *mySource) run(ctx context.Context, statements ...string) error {
-	return s.ask(ctx, func(conn *client.Conn) error {
-		for _, sql := range statements {
-			if _, err := conn.Execute(sql); err != nil {
-				return fmt.Errorf("%.60q: %w", sql, err)
-			}
-		}
-		return nil
-	})
-}
-
-func (s *mySource) ask(ctx context.Context, do func(*client.Conn) error) error {
-	conn, err := audit.MySQLSession(ctx, s.url)
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(conn), conn.Close())
-}
-
-// mysqlVersion asks for the version and refuses a server whose log cannot be audited.
+// mysqlVersion says which server it is.
 func mysqlVersion(ctx context.Context, url string) (v string, err error) {
-	err = (&mySource{url: url}).ask(ctx, func(conn *client.Conn) error {
+	name := mySQL
+	err = myServer{url}.ask(ctx, func(conn *client.Conn) error {
+		if audit.IsMariaDB(conn) {
+			name = mariaDB
+		}
 		r, err := conn.Execute("SELECT @@version")
-		if err != nil {
-			return err
+		if err == nil {
+			v, err = r.GetString(0, 0)
 		}
-		if v, err = r.GetString(0, 0); err != nil {
-			return err
+		return err
+	})
+	return name + " " + v, err
+}
+
+// rowLog refuses a server whose log cannot be audited.
+func rowLog(ctx context.Context, url string) error {
+	return myServer{url}.ask(ctx, func(conn *client.Conn) error {
+		wanted := [][2]string{{"binlog_format", "ROW"}, {"binlog_row_image", "FULL"}, {"binlog_row_metadata", "FULL"}}
+		if !audit.IsMariaDB(conn) {
+			wanted = append(wanted, [2]string{"gtid_mode", "ON"})
 		}
-		for _, want := range [][2]string{{"gtid_mode", "ON"}, {"binlog_format", "ROW"}, {"binlog_row_image", "FULL"}, {"binlog_row_metadata", "FULL"}} {
+		for _, want := range wanted {
 			r, err := conn.Execute("SELECT @@" + want[0])
 			if err != nil {
 				return err
@@ -135,5 +122,4 @@ func mysqlVersion(ctx context.Context, url string) (v string, err error) {
 		}
 		return nil
 	})
-	return "MySQL " + v, err
 }

@@ -16,6 +16,7 @@ import (
 const (
 	postgreSQL = "PostgreSQL"
 	mySQL      = "MySQL"
+	mariaDB    = "MariaDB"
 	iceberg    = "Iceberg"
 )
 
@@ -40,8 +41,8 @@ func pairOf(source, target string) (pair, error) {
 		},
 		{
 			"--target", target,
-			map[string]string{"postgres": postgreSQL, "postgresql": postgreSQL, "file": iceberg},
-			"postgres://user:password@host:port/database or file:///folder", &p.to,
+			map[string]string{"postgres": postgreSQL, "postgresql": postgreSQL, "mysql": mySQL, "file": iceberg},
+			"postgres://user:password@host:port/database, mysql://user:password@host:port or file:///folder", &p.to,
 		},
 	} {
 		u, err := url.Parse(v.value)
@@ -78,7 +79,7 @@ type source interface {
 	poison(ctx context.Context, n int) error
 	// held proves that somebody reads the log for the run, and says who.
 	held(ctx context.Context) (string, error)
-	// plain makes a cell of a target comparable with one of this source.
+	// plain is a cell of either side in the form in which they are compared.
 	plain(column, text string) string
 	// end drops what begin made, and what the job made for itself.
 	end(ctx context.Context) error
@@ -140,12 +141,17 @@ func (c Config) sides(id string) (source, target, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var from source = &pgSource{url: c.Source, id: id}
+	var from source = &pgSource{url: c.Source, id: id, loose: p.to == mySQL}
 	if p.from == mySQL {
-		from = &mySource{url: c.Source, id: id}
+		from = &mySource{myServer: myServer{c.Source}, id: id}
 	}
-	var to target = &pgTarget{url: c.Target, id: id}
-	if p.to == iceberg {
+	var to target
+	switch p.to {
+	case postgreSQL:
+		to = &pgTarget{url: c.Target, id: id}
+	case mySQL:
+		to = &myTarget{myServer: myServer{c.Target}, id: id}
+	case iceberg:
 		to, err = newIceTarget(c.Target, id, c.Judge, p.from == mySQL)
 	}
 	return from, to, err
@@ -154,8 +160,9 @@ func (c Config) sides(id string) (source, target, error) {
 // versions asks both sides what they are. An error of the code CLI_VERIFY_DATABASE says which one cannot be used.
 func (c Config) versions(ctx context.Context, p pair) (from, to string, err error) {
 	ask := map[string]func(context.Context, string) (string, error){postgreSQL: postgresVersion, mySQL: mysqlVersion}
-	if from, err = ask[p.from](ctx, c.Source); err == nil && p.from == postgreSQL {
-		err = logical(ctx, c.Source)
+	fit := map[string]func(context.Context, string) error{postgreSQL: logical, mySQL: rowLog}
+	if from, err = ask[p.from](ctx, c.Source); err == nil {
+		err = fit[p.from](ctx, c.Source)
 	}
 	if err != nil {
 		return "", "", unusable(err, "--source")

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,6 +16,8 @@ import (
 // pgSource is a shop in PostgreSQL.
 type pgSource struct {
 	url, id string
+	// loose says that the target has other types than this source and writes them in another way.
+	loose bool
 
 	oracle *audit.Oracle
 }
@@ -74,7 +77,28 @@ func (s *pgSource) held(ctx context.Context) (string, error) {
 	return "slot " + slot, err
 }
 
-func (s *pgSource) plain(_, text string) string { return text }
+// plain: MySQL has numbers for truth, no zones, one form of JSON, and no arrays.
+func (s *pgSource) plain(column, text string) string {
+	if !s.loose {
+		return text
+	}
+	switch column {
+	case "active":
+		if v, ok := map[string]string{"t": "1", "f": "0"}[text]; ok {
+			return v
+		}
+	case "created_at", "placed_at":
+		return strings.TrimSuffix(text, "+00")
+	case "profile":
+		return audit.JSONText(text)
+	case "tags":
+		var elems []*string
+		if json.Unmarshal([]byte(text), &elems) == nil {
+			return audit.ArrayText(elems)
+		}
+	}
+	return text
+}
 
 // end drops all of it. It waits for nobody: sessions that still read a slot are ended.
 func (s *pgSource) end(ctx context.Context) error {

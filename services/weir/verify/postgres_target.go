@@ -114,29 +114,11 @@ func (p *pgTarget) stuck(ctx context.Context, t *trial, commit string) error {
 const commitWord = "COMMIT\x00"
 
 func (p *pgTarget) before(ctx context.Context, t *trial) error {
-	return p.cut(ctx, t, true, "the connection breaks at COMMIT, before the target has it")
+	return t.cutCommit(ctx, commitWord, true)
 }
 
 func (p *pgTarget) after(ctx context.Context, t *trial) error {
-	return p.cut(ctx, t, false, "the connection breaks when the target has COMMIT, before its reply")
-}
-
-func (p *pgTarget) cut(ctx context.Context, t *trial, before bool, what string) error {
-	err := t.strike(what, func() (string, error) {
-		made := t.target.Cuts()
-		t.target.CutAfter(commitWord, before)
-		err := t.until(ctx, "a COMMIT", func(context.Context) error {
-			if t.target.Cuts() == made {
-				return errors.New("none yet")
-			}
-			return nil
-		})
-		return "1 connection cut at COMMIT", err
-	})
-	if err != nil {
-		return err
-	}
-	return t.recovered(ctx)
+	return t.cutCommit(ctx, commitWord, false)
 }
 
 // within kills the committer while the target works inside its transaction.
@@ -145,19 +127,11 @@ func (p *pgTarget) within(ctx context.Context, t *trial) error {
 }
 
 func (p *pgTarget) away(_ context.Context, t *trial) (what string, back func() error, err error) {
-	t.target.Refuse()
-	return "the target's connections are broken, and new ones are", t.healed, nil
+	return t.broken()
 }
 
 func (p *pgTarget) slow(_ context.Context, t *trial) (what string, back func() error, err error) {
-	t.target.Delay(300 * time.Millisecond)
-	return "each piece of what sinks send is 300 ms late", t.healed, nil
-}
-
-// healed ends what has been done to the target's line.
-func (t *trial) healed() error {
-	t.target.Heal()
-	return nil
+	return t.delayed(300 * time.Millisecond)
 }
 
 func (p *pgTarget) spoil(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"weir.dev/weir/pkg/app"
@@ -13,8 +14,8 @@ import (
 
 // Config says what is verified, and how much of it.
 type Config struct {
-	// Source and Target are URLs: postgres:// or mysql:// of a database server on which schemas may be made, and as target postgres://
-	// or file:// of a folder for Iceberg tables. A PostgreSQL source needs wal_level logical.
+	// Source and Target are URLs: postgres:// or mysql:// (MySQL, MariaDB) of a database server on which schemas may be made, and as
+	// target file:// of a folder for Iceberg tables. A PostgreSQL source needs wal_level logical.
 	Source, Target string
 	// Judge has Iceberg tables read by ClickHouse as well, which has to find the same.
 	Judge bool
@@ -68,13 +69,14 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		return Report{}, err
 	}
 	r := Report{
-		Version: ReportVersion, Claim: p.String() + ", exactly once", Command: cfg.Command,
+		Version: ReportVersion, Claim: claim(p), Command: cfg.Command,
 		Revision: app.Version(), Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH,
 		Begun: time.Now().UTC().Truncate(time.Millisecond), LeftOut: out, Results: []Result{}, Passed: true,
 	}
 	if r.Source, r.Target, err = cfg.versions(ctx, p); err != nil {
 		return r, err
 	}
+	r.Claim = claim(pair{brand(r.Source), brand(r.Target)}) // an address does not tell MariaDB from MySQL
 	for _, c := range chosen {
 		for i := range cfg.Seeds {
 			result := perform(ctx, cfg, c, cfg.Seed+uint64(i))
@@ -92,6 +94,14 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	r.Finished = time.Now().UTC().Truncate(time.Millisecond)
 	r.Seconds = seconds(r.Finished.Sub(r.Begun))
 	return r, nil
+}
+
+func claim(p pair) string { return p.String() + ", exactly once" }
+
+// brand is the name that a version begins with.
+func brand(version string) string {
+	name, _, _ := strings.Cut(version, " ")
+	return name
 }
 
 // unusable is the error of a database that the flag names. Errors of the driver have no passwords.

@@ -69,8 +69,8 @@ func verifyCommand(s *settings) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&cfg.Source, "source", os.Getenv("VERIFY_SOURCE"), "`URL` to read changes from, postgres:// or mysql:// (default: $VERIFY_SOURCE)")
-	f.StringVar(&cfg.Target, "target", os.Getenv("VERIFY_TARGET"), "`URL` to deliver them to, postgres:// or file:///folder for Iceberg tables (default: $VERIFY_TARGET)")
+	f.StringVar(&cfg.Source, "source", os.Getenv("VERIFY_SOURCE"), "`URL` to read changes from, postgres:// or mysql:// (MariaDB too) (default: $VERIFY_SOURCE)")
+	f.StringVar(&cfg.Target, "target", os.Getenv("VERIFY_TARGET"), "`URL` to deliver them to, postgres://, mysql:// (MariaDB too) or file:///folder for Iceberg tables (default: $VERIFY_TARGET)")
 	f.BoolVar(&cfg.Judge, "judge", false, "have Iceberg tables read by ClickHouse too: node finds the npm package chdb, see NODE_PATH")
 	f.StringVar(&cfg.Failure, "failure", "all", "failure classes, with commas between, or all")
 	f.IntVar(&cfg.Seeds, "seeds", 1, "runs of each class")

@@ -1,18 +1,13 @@
 package audit
 
 import (
-	"bytes"
 	"context"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/url"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/go-mysql-org/go-mysql/client"
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -22,14 +17,15 @@ import (
 	"weir.dev/weir/pkg/verdict"
 )
 
-// Binlog is the [Oracle] of a MySQL source: a second reader of its binary log, from a place on. The server has GTIDs, full images and
-// full metadata. Rows are decoded by the library, of which a source of Weir uses the framing only.
+// Binlog is the [Oracle] of a MySQL or MariaDB source: a second reader of its binary log, from a place on. The server has GTIDs, full
+// images and full metadata. Rows are decoded by the library, of which a source of Weir uses the framing only.
 type Binlog struct {
 	url    *url.URL
 	schema string
+	flavor string
 	tables []Table
 	from   mysql.Position
-	kinds  map[string]string // of table.column, as information_schema names them
+	kinds  kinds
 }
 
 // OpenBinlog notes where the log is now. The tables of the schema are there.
@@ -44,33 +40,19 @@ func OpenBinlog(ctx context.Context, address, schema string, tables []Table) (*B
 		return nil, fmt.Errorf("open oracle: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
+	if b.flavor = mysql.MySQLFlavor; IsMariaDB(conn) {
+		b.flavor = mysql.MariaDBFlavor
+	}
 	if b.from, err = place(conn); err != nil {
 		return nil, fmt.Errorf("open oracle: %w", err)
 	}
-	return b, b.describe(conn)
-}
-
-// MySQLSession connects to a server; the URL may name a database.
-func MySQLSession(ctx context.Context, address string) (*client.Conn, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, err
-	}
-	password, _ := u.User.Password()
-	conn, err := client.ConnectWithContext(ctx, u.Host, u.User.Username(), password, strings.TrimPrefix(u.Path, "/"), 10*time.Second)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := conn.Execute("SET time_zone = '+00:00'"); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return conn, nil
+	return b, nil
 }
 
 // place is where the server writes next.
 func place(conn *client.Conn) (mysql.Position, error) {
 	r, err := conn.Execute("SHOW BINARY LOG STATUS")
-	if err != nil { // before 8.2
+	if err != nil { // before 8.2, and MariaDB
 		r, err = conn.Execute("SHOW MASTER STATUS")
 	}
 	if err != nil {
@@ -84,25 +66,6 @@ func place(conn *client.Conn) (mysql.Position, error) {
 	return mysql.Position{Name: file, Pos: uint32(at)}, err
 }
 
-// describe learns the types of the columns as they are now.
-func (b *Binlog) describe(conn *client.Conn) error {
-	r, err := conn.Execute("SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = ?", b.schema)
-	if err != nil {
-		return fmt.Errorf("read oracle: %w", err)
-	}
-	b.kinds = make(map[string]string)
-	for i := range r.RowNumber() {
-		var cells [3]string
-		for c := range cells {
-			if cells[c], err = r.GetString(i, c); err != nil {
-				return fmt.Errorf("read oracle: %w", err)
-			}
-		}
-		b.kinds[cells[0]+"."+cells[1]] = cells[2]
-	}
-	return nil
-}
-
 // Changes reads everything that was committed since the oracle was opened, in the order of the log, as a changelog has it: an update
 // of a key is a delete and an insert.
 func (b *Binlog) Changes(ctx context.Context) ([]Change, error) {
@@ -111,8 +74,8 @@ func (b *Binlog) Changes(ctx context.Context) ([]Change, error) {
 		return nil, fmt.Errorf("read oracle: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
-	if err := b.describe(conn); err != nil {
-		return nil, err
+	if b.kinds, err = kindsOf(conn, b.schema); err != nil {
+		return nil, fmt.Errorf("read oracle: %w", err)
 	}
 	to, err := place(conn)
 	if err != nil {
@@ -124,7 +87,7 @@ func (b *Binlog) Changes(ctx context.Context) ([]Change, error) {
 	}
 	password, _ := b.url.User.Password()
 	syncer := replication.NewBinlogSyncer(replication.BinlogSyncerConfig{
-		ServerID: 1<<30 + rand.Uint32N(1<<30), Flavor: mysql.MySQLFlavor, Host: b.url.Hostname(), Port: uint16(port),
+		ServerID: 1<<30 + rand.Uint32N(1<<30), Flavor: b.flavor, Host: b.url.Hostname(), Port: uint16(port),
 		User: b.url.User.Username(), Password: password, DisableRetrySync: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	defer syncer.Close()
@@ -161,6 +124,8 @@ func (r *binlogReader) take(e *replication.BinlogEvent) error {
 		r.file = string(ev.NextLogName)
 	case *replication.GTIDEvent:
 		r.txn, r.ord = uint64(ev.GNO), 0
+	case *replication.MariadbGTIDEvent:
+		r.txn, r.ord = ev.GTID.SequenceNumber, 0
 	case *replication.RowsEvent:
 		if string(ev.Table.Schema) == r.schema {
 			return r.rows(ev)
@@ -213,7 +178,7 @@ func (r *binlogReader) update(table string, columns []string, before, after []an
 func (r *binlogReader) keyOf(table string, columns []string, values []any) (string, error) {
 	for _, t := range r.tables {
 		if t.Name == table {
-			return KeyOf(r.cells(table, columns, values), t.Key)
+			return KeyOf(r.kinds.cells(table, columns, values), t.Key)
 		}
 	}
 	return "", fmt.Errorf("a change of table %s, which no load makes", table)
@@ -226,96 +191,13 @@ func (r *binlogReader) add(op rows.Op, table string, columns []string, values []
 	}
 	r.changes = append(r.changes, Change{
 		Change: verdict.Change{Table: r.schema + "." + table, Key: key, Op: op, Txn: r.txn, Ord: r.ord},
-		Cells:  r.cells(table, columns, values),
+		Cells:  r.kinds.cells(table, columns, values),
 	})
 	r.ord++
 	return nil
 }
 
-func (b *Binlog) cells(table string, columns []string, values []any) Cells {
-	c := make(Cells)
-	for i, name := range columns {
-		c[name] = b.cell(table, name, values[i])
-	}
-	return c
-}
-
-// cell is a value in the text that all sides are compared in.
-func (b *Binlog) cell(table, column string, v any) *string {
-	if v == nil {
-		return nil
-	}
-	var s string
-	switch v := v.(type) {
-	case []byte:
-		s = string(v)
-	case float64:
-		s = strconv.FormatFloat(v, 'g', -1, 64)
-	default:
-		s = fmt.Sprint(v)
-	}
-	switch b.kinds[table+"."+column] {
-	case "json":
-		s = JSONText(s)
-	case "datetime":
-		if strings.Contains(s, ".") {
-			s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-		}
-	case "blob":
-		s = `\x` + hex.EncodeToString([]byte(s))
-	}
-	return &s
-}
-
-// JSONText is a JSON value in one form, whatever the spaces, the order of members and the digits of its numbers.
-func JSONText(s string) string {
-	var v any
-	if json.Unmarshal([]byte(s), &v) != nil {
-		return "no JSON: " + s
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return "no JSON: " + s
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
 // Content reads the tables in one snapshot.
 func (b *Binlog) Content(ctx context.Context) (map[string]Content, error) {
-	conn, err := MySQLSession(ctx, b.url.String())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close() }()
-	if err := b.describe(conn); err != nil {
-		return nil, err
-	}
-	if _, err := conn.Execute("START TRANSACTION WITH CONSISTENT SNAPSHOT"); err != nil {
-		return nil, err
-	}
-	all := make(map[string]Content)
-	for _, t := range b.tables {
-		r, err := conn.Execute("SELECT * FROM " + b.schema + "." + t.Name)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", t.Name, err)
-		}
-		var columns []string
-		for _, f := range r.Fields {
-			columns = append(columns, string(f.Name))
-		}
-		c := make(Content)
-		for _, row := range r.Values {
-			var values []any
-			for _, v := range row {
-				values = append(values, v.Value())
-			}
-			if err := c.Add(t.Key, b.cells(t.Name, columns, values)); err != nil {
-				return nil, err
-			}
-		}
-		all[t.Name] = c
-	}
-	return all, nil
+	return MySQLContent(ctx, b.url.String(), b.schema, b.tables)
 }

@@ -35,12 +35,17 @@ func Changelog(ctx context.Context, url, schema, sourceSchema string, tables []T
 		}
 		all = append(all, found...)
 	}
+	return inOrder(all), nil
+}
+
+// inOrder sorts changes by when they became visible.
+func inOrder(all []placed) []Change {
 	slices.SortFunc(all, func(a, b placed) int { return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.seq, b.seq)) })
 	changes := make([]Change, len(all))
 	for i, p := range all {
 		changes[i] = p.Change
 	}
-	return changes, nil
+	return changes
 }
 
 // placed is a change with its place among those of its epoch.

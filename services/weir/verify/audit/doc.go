@@ -2,9 +2,10 @@
 //
 // # Role
 //
-// [Oracle] reads the same transactions as a job through a slot of its own, decoded by other code, and [Changelog] what a
-// changelog sink made of them; [Ledger] the sink's commits; [Reader] looks at the target while faults happen. What has
-// to hold of them is in pkg/verdict, which the bubble suite uses too.
+// [Oracle] reads the same transactions as a job through a slot of its own, and [Binlog] as one more replica, both decoded by other
+// code; [Changelog] reads what a changelog sink made of them; [Ledger] the sink's commits; [Reader] looks at the target while faults
+// happen. Their likes for MySQL and MariaDB are named after it. What has to hold of all this is in pkg/verdict, which the bubble suite
+// uses too.
 //
 // # Invariants
 //

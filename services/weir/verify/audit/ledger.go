@@ -34,8 +34,13 @@ func Ledger(ctx context.Context, url, schema, job, sink string) ([]verdict.Appli
 	if err != nil {
 		return nil, fmt.Errorf("read ledger of %s: %w", sink, err)
 	}
+	return log, unbroken(log, sink)
+}
+
+// unbroken is an error when the oldest commits are gone.
+func unbroken(log []verdict.Applied, sink string) error {
 	if len(log) == 0 || !log[0].Prev.IsZero() {
-		return nil, fmt.Errorf("the ledger of %s does not begin with its first commit", sink)
+		return fmt.Errorf("the ledger of %s does not begin with its first commit", sink)
 	}
-	return log, nil
+	return nil
 }

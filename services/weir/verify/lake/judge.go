@@ -199,7 +199,7 @@ func neutral(t iceberg.Type, s string, clickhouse bool) string {
 	case *iceberg.ListType:
 		var elems []*string
 		if clickhouse && json.Unmarshal([]byte(s), &elems) == nil {
-			return arrayText(elems)
+			return audit.ArrayText(elems)
 		}
 	}
 	return s

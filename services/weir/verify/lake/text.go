@@ -4,10 +4,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"weir.dev/weir/services/weir/verify/audit"
 )
 
 // Layouts of times, as PostgreSQL writes them in UTC.
@@ -68,27 +69,6 @@ func list(a *array.List, i int) (*string, error) {
 		}
 		elems = append(elems, s)
 	}
-	s := arrayText(elems)
+	s := audit.ArrayText(elems)
 	return &s, nil
-}
-
-// arrayText is an array as PostgreSQL writes it.
-func arrayText(elems []*string) string {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i, e := range elems {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		switch {
-		case e == nil:
-			b.WriteString("NULL")
-		case *e == "" || strings.EqualFold(*e, "null") || strings.ContainsAny(*e, "{}\",\\ \t\n\r\v\f"):
-			b.WriteString(`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(*e) + `"`)
-		default:
-			b.WriteString(*e)
-		}
-	}
-	b.WriteByte('}')
-	return b.String()
 }

@@ -76,6 +76,20 @@ func Key(table string) []string {
 // Tables lists the tables of the shop without their schema.
 func Tables() []string { return []string{"customers", "products", "orders", "order_items"} }
 
+// TornMySQL is [Torn] in MySQL's words.
+func TornMySQL(database string) string {
+	return `
+SELECT (
+	SELECT count(*) FROM ` + database + `.orders o LEFT JOIN (
+		SELECT order_id, sum(quantity * price) AS total FROM ` + database + `.order_items GROUP BY order_id
+	) i ON i.order_id = o.id
+	WHERE NOT o.total <=> i.total
+) + (
+	SELECT count(DISTINCT i.order_id) FROM ` + database + `.order_items i
+	WHERE NOT EXISTS (SELECT 1 FROM ` + database + `.orders o WHERE o.id = i.order_id)
+)`
+}
+
 // Torn returns a query for the number of orders in a copy of the shop whose
 // total is not the sum of their items, or that lack their items, or items that
 // lack their order. It is 0 wherever whole transactions are visible (S3).

@@ -1,4 +1,4 @@
-package lake
+package audit
 
 import "testing"
 
@@ -18,11 +18,11 @@ func TestArrayText(t *testing.T) {
 		for _, e := range tc.elems {
 			elems = append(elems, &e)
 		}
-		if got := arrayText(elems); got != tc.want {
+		if got := ArrayText(elems); got != tc.want {
 			t.Errorf("%q is %s, want %s", tc.elems, got, tc.want)
 		}
 	}
-	if got := arrayText([]*string{nil}); got != "{NULL}" {
+	if got := ArrayText([]*string{nil}); got != "{NULL}" {
 		t.Errorf("null is %s", got)
 	}
 }
