@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"weir.dev/weir/itest/harness"
@@ -128,7 +129,7 @@ func TestClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := harness.StartPostgres(t, harness.PostgresConfig{})
-	var target *harness.Postgres
+	target := sync.OnceValue(func() *harness.Postgres { return harness.StartPostgres(t, harness.PostgresConfig{}) }) // for all of them
 	for _, m := range ofClasses {
 		if all != "all" && !slices.Contains(wanted, m.guard) {
 			continue
@@ -136,10 +137,7 @@ func TestClasses(t *testing.T) {
 		t.Run(strings.ReplaceAll(m.guard, " ", "-"), func(t *testing.T) {
 			to := "file://" + t.TempDir()
 			if !m.iceberg {
-				if target == nil {
-					target = harness.StartPostgres(t, harness.PostgresConfig{})
-				}
-				to = target.URL("postgres")
+				to = target().URL("postgres")
 			}
 			r := m.verify(t, root, source.URL("postgres"), to)
 			var found []string
