@@ -30,20 +30,6 @@ func StartNATS(tb testing.TB) *NATS {
 	return c.server(StartProcess(tb, c.process()))
 }
 
-// RunNATS is StartNATS for programs. Store and log lie in dir, which must
-// exist; the caller calls Kill or Stop.
-func RunNATS(ctx context.Context, dir string) (*NATS, error) {
-	c, err := natsProcess(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	p, err := RunProcess(ctx, c.process())
-	if err != nil {
-		return nil, err
-	}
-	return c.server(p), nil
-}
-
 // natsConfig is how one server is run.
 type natsConfig struct {
 	bin, dir, name        string

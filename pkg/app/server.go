@@ -48,9 +48,6 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 // Handle adds a handler. It panics when the pattern is taken.
 func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
-// Close gives the address back without serving.
-func (s *Server) Close() error { return s.http.Close() }
-
 // Run serves until ctx ends, then lets requests in hand finish for a second. It returns nil after that.
 func (s *Server) Run(ctx context.Context) error {
 	failed := make(chan error, 1)

@@ -42,9 +42,6 @@ func EpochKey(job string, e epoch.ID, term uint64) string {
 	return jobKey(job, "epoch."+e.String()+"."+strconv.FormatUint(term, 10))
 }
 
-// SavepointKey holds the reference of a savepoint.
-func SavepointKey(job, name string) string { return jobKey(job, "savepoint."+EscapeToken(name)) }
-
 // NodeKey is the lease of a node.
 func NodeKey(node string) string { return "nodes." + EscapeToken(node) }
 

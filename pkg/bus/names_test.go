@@ -32,7 +32,7 @@ func TestNames(t *testing.T) {
 		bus.HeadKey("shop"):                                 "jobs.shop.head",
 		bus.PlanKey("shop", 17, 4):                          "jobs.shop.plan.17.4",
 		bus.EpochKey("shop", 9, 4):                          "jobs.shop.epoch.9.4",
-		bus.SavepointKey("shop", "before upgrade"):          "jobs.shop.savepoint.before=20upgrade",
+		bus.EscapeToken("before upgrade"):                   "before=20upgrade",
 		bus.NodeKey("sink-1"):                               "nodes.sink-1",
 		bus.ProgressReaderKey("shop", "db", 0):              "shop.db.reader.0",
 		bus.ProgressEnumeratorKey("shop", "db"):             "shop.db.enumerator",

@@ -77,14 +77,3 @@ func Int(cell []byte) (v int64, ok bool) {
 	}
 	return int64(binary.BigEndian.Uint64(cell) ^ (1 << 63)), true
 }
-
-// AppendUint writes a cell of 8 bytes that orders bytewise as v does.
-func AppendUint(dst []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(dst, v) }
-
-// Uint reads what AppendUint wrote; ok is false for cells of another width.
-func Uint(cell []byte) (v uint64, ok bool) {
-	if len(cell) != 8 {
-		return 0, false
-	}
-	return binary.BigEndian.Uint64(cell), true
-}

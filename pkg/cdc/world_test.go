@@ -34,7 +34,7 @@ func keyOf(table, k int) Key {
 	case plainTable:
 		return Key{AppendInt(nil, int64(k-keySpace/2))}
 	case compositeTable:
-		return Key{AppendUint(nil, uint64(k/3)), AppendInt(nil, int64(k%3))}
+		return Key{AppendInt(nil, int64(k/3)), AppendInt(nil, int64(k%3))}
 	case serverTable:
 		return Key{fmt.Appendf(nil, "%c", 'a'+k)}
 	}

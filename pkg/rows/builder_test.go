@@ -127,39 +127,3 @@ func TestListsAppearOnlyWhenNeeded(t *testing.T) {
 		}
 	}
 }
-
-func TestConcat(t *testing.T) {
-	s := orders(t)
-	parts := []*rows.Batch{
-		batch(t, s, row{rows.OpInsert, 1, 1, text("a")}),
-		batch(t, s, row{rows.OpUpdateAfter, 2, 1, cell{absent: true}}, row{rows.OpInsert, 3, 2, cell{null: true}}).Slice(0, 1),
-		batch(t, s),
-		batch(t, s, row{rows.OpInsert, 4, 3, cell{special: "NaN"}}, row{rows.OpTruncate, 5, 0, cell{}}),
-	}
-	var want []string
-	for _, p := range parts {
-		want = append(want, lines(p)...)
-	}
-	got, err := rows.Concat(parts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(lines(got), want) {
-		t.Errorf("got %v\nwant %v", lines(got), want)
-	}
-	msg, err := got.Encode(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d rows.Decoder
-	if back, err := d.Decode(msg); err != nil || !slices.Equal(lines(back), want) {
-		t.Errorf("over the wire: %v", err)
-	}
-	other, err := rows.NewSchema(s.Table(), 2, s.Origin(), s.Columns())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := rows.Concat(parts[0], batch(t, other)); err == nil {
-		t.Error("two versions were joined")
-	}
-}

@@ -67,10 +67,3 @@ func Remote(ctx context.Context, traceparent string) context.Context {
 	}
 	return Extract(ctx, map[string][]string{headerParent: {traceparent}})
 }
-
-// LinkOf returns a link to the span that wrote the headers. A batch has many producers, so it links them instead of being
-// nested in one.
-func LinkOf(headers map[string][]string) (trace.Link, bool) {
-	sc := trace.SpanContextFromContext(Extract(context.Background(), headers))
-	return trace.Link{SpanContext: sc}, sc.IsValid()
-}

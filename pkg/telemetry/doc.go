@@ -2,7 +2,7 @@
 //
 // Role. [Open] makes one [Provider] per process; [Provider.For] hands each service its own [Telemetry]. Metrics are always
 // readable in Prometheus form ([Provider.Handler]); OTLP export of metrics and traces is configured by the standard OTEL_*
-// variables alone and off without them. Trace context travels in message headers ([Inject], [Extract], [LinkOf]).
+// variables alone and off without them. Trace context travels in message headers ([Inject], [Extract]).
 //
 // Invariants.
 //   - T1: nothing here reads or sets a global of OpenTelemetry, so several services of one process keep apart.

@@ -14,7 +14,6 @@ package gather
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -277,16 +276,4 @@ func (r *Reader) Epochs(ctx context.Context, h *job.Head, limit int) (progress.E
 		k.history = links
 	}
 	return progress.ListEpochs(h, k.history, limit), nil
-}
-
-// Head reads one job's head; ok is false when there is no such job.
-func (r *Reader) Head(ctx context.Context, name string) (h *job.Head, ok bool, err error) {
-	v, err := r.reg.Head(ctx, name)
-	if err != nil && !errors.Is(err, bus.ErrNotFound) {
-		return nil, false, fmt.Errorf("read the head of %s: %w", name, err)
-	}
-	if v.Head == nil || v.Head.Phase == job.Deleted {
-		return nil, false, nil
-	}
-	return v.Head, true, nil
 }

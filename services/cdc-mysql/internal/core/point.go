@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 
 	"weir.dev/weir/pkg/position"
 )
@@ -23,21 +22,6 @@ func (t Txn) String() string {
 		return t.Maria.String()
 	}
 	return t.Start.String()
-}
-
-// ParseTxn reads what String writes for a family.
-func ParseTxn(family position.Type, s string) (t Txn, err error) {
-	switch family {
-	case position.MySQLGTID:
-		t.GTID, err = position.ParseGTID(s)
-	case position.MariaDBGTID:
-		t.Maria, err = position.ParseMariaGTID(s)
-	case position.MySQLBinlog:
-		t.Start, err = position.ParseBinlogPos(s)
-	default:
-		err = fmt.Errorf("family %q", family)
-	}
-	return t, err
 }
 
 // Number is a transaction as the columns of a row carry it: its number, and something of who numbered it.
