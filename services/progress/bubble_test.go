@@ -433,7 +433,7 @@ func TestWebhook(t *testing.T) {
 		cfg := Default()
 		cfg.Webhook = config.NewSecret("http://127.0.0.1:1/geheim")
 		w.instance("p1", cfg)
-		pass(10 * time.Second)
+		pass(10 * time.Second) // others are found meanwhile, and do not hold this one up
 		w.lead(func(h *job.Head) { h.Phase = job.Cancelled })
 		pass(40 * time.Second)
 		keys := w.keys()

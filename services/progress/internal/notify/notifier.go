@@ -21,7 +21,8 @@ const (
 	interval = time.Second
 	// hold is how long an instance sends alone after it has written. It is longer than a post and a turn together.
 	hold = 2*patience + 10*time.Second
-	// settle is how long a change has to last before it is told: what comes and goes is none.
+	// settle is how long a finding has to be there, or gone, before it is told: what comes and goes alone is not. What is told then is
+	// all that is found at that moment, so that one that lasts never waits for others that do not.
 	settle = 5 * time.Second
 	// The pauses after a failed post.
 	firstPause, longestPause = time.Second, 5 * time.Minute
@@ -49,16 +50,13 @@ type Notifier struct {
 	// from is when what is told begins, for the first who tells.
 	from    time.Time
 	heard   []bus.Entry
-	seen    map[string]seen
+	seen    map[string]unlike
 	retryAt time.Time
 	pause   time.Duration
 }
 
-// seen is why a job does not move, not told yet, and since when it is so.
-type seen struct {
-	why   []string
-	since time.Time
-}
+// unlike has since when findings of a job are other than was told: there or gone.
+type unlike map[string]time.Time
 
 // New opens the outbox.
 func New(ctx context.Context, cfg Config) (*Notifier, error) {
@@ -66,7 +64,7 @@ func New(ctx context.Context, cfg Config) (*Notifier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", bus.ProgressBucket, err)
 	}
-	n := &Notifier{cfg: cfg, box: box{bucket: b}, seen: make(map[string]seen), pause: firstPause}
+	n := &Notifier{cfg: cfg, box: box{bucket: b}, seen: make(map[string]unlike), pause: firstPause}
 	o, err := n.box.load(ctx)
 	if err != nil {
 		return nil, err
@@ -216,17 +214,26 @@ func (n *Notifier) takeView(o *outbox, v *view.View, now time.Time) (changed boo
 	return changed
 }
 
-// settled reports whether why a job does not move is other than was told, and has been so for long enough.
+// settled reports whether what keeps a job from moving is other than was told, and has been so for long enough.
 func (n *Notifier) settled(name string, told, is []string, now time.Time) bool {
-	if slices.Equal(told, is) {
-		delete(n.seen, name)
-		return false
+	before, differs, over := n.seen[name], make(unlike), false
+	see := func(found, among []string) {
+		for _, f := range found {
+			if slices.Contains(among, f) {
+				continue
+			}
+			since, ok := before[f]
+			if !ok {
+				since = now
+			}
+			differs[f] = since
+			over = over || now.Sub(since) >= settle
+		}
 	}
-	if s, ok := n.seen[name]; ok && slices.Equal(s.why, is) {
-		return now.Sub(s.since) >= settle
-	}
-	n.seen[name] = seen{is, now}
-	return false
+	see(told, is)
+	see(is, told)
+	n.seen[name] = differs
+	return over
 }
 
 // send posts what is pending, oldest first, until one fails.

@@ -194,6 +194,29 @@ func TestChangesAreTold(t *testing.T) {
 	})
 }
 
+// A finding that lasts is told while another one comes and goes.
+func TestOneFindingDoesNotHideAnother(t *testing.T) {
+	inBubble(t, func(w *world) {
+		var r receiver
+		w.show(1)
+		defer w.instance("a", &r)()
+		pass(2 * time.Second)
+		for range 10 {
+			w.show(1, progress.SinkBlocked, progress.EpochWaits)
+			pass(3 * time.Second)
+			w.show(1, progress.SinkBlocked)
+			pass(3 * time.Second)
+		}
+		told := r.kinds()
+		if len(told) < 2 || !strings.HasPrefix(told[1], "why sink_blocked") || len(told) > 3 {
+			t.Errorf("told %q", told)
+		}
+		if at := r.got[1].At.Sub(r.got[0].At); at > settle+3*interval {
+			t.Errorf("told after %s", at)
+		}
+	})
+}
+
 func (w *world) outbox() (string, error) {
 	b, err := w.conn.Bucket(w.Context(), bus.ProgressBucket)
 	if err != nil {
