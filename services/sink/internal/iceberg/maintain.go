@@ -153,7 +153,10 @@ func (c *committer) compact(ctx context.Context, t *table.Table, tx *table.Trans
 		return false, err
 	}
 	groups := due(r.tasks, indebted)
-	dead := r.dead(groups)
+	dead, err := r.dead(ctx, groups)
+	if err != nil {
+		return false, err
+	}
 	if len(groups)+len(dead) == 0 {
 		return false, nil
 	}

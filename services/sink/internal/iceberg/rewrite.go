@@ -75,18 +75,28 @@ func planned(ctx context.Context, t *table.Table, fs iceio.IO) (*rewriting, erro
 	return r, nil
 }
 
-// dead are the equality deletes that reach no file but those that are rewritten. Keys that ascend are deleted before they come, by
-// their inserts: such deletes reach nothing and cost no rewrite.
-func (r *rewriting) dead(groups []table.CompactionTaskGroup) []iceberg.DataFile {
-	rewritten := make(map[string]bool)
+// dead are the deletes that reach no file but those that are rewritten. Keys that ascend are deleted before they come, by their
+// inserts: such deletes reach nothing and cost no rewrite. A file of deletes by position, which other engines write, may be of many
+// data files and is judged by all of them.
+func (r *rewriting) dead(ctx context.Context, groups []table.CompactionTaskGroup) ([]iceberg.DataFile, error) {
+	rewritten := make(map[string]struct{})
 	for _, g := range groups {
 		for _, task := range g.Tasks {
-			rewritten[task.File.FilePath()] = true
+			rewritten[task.File.FilePath()] = struct{}{}
 		}
 	}
+	positions, err := table.CollectDeadPositionDeletes(ctx, r.fs, r.t.CurrentSnapshot(), rewritten)
+	if err != nil {
+		return nil, err
+	}
+	return append(r.deadKeys(rewritten), positions...), nil
+}
+
+// deadKeys are those of the equality deletes.
+func (r *rewriting) deadKeys(rewritten map[string]struct{}) []iceberg.DataFile {
 	alive := make(map[string]bool)
 	for _, task := range r.tasks {
-		if rewritten[task.File.FilePath()] {
+		if _, ok := rewritten[task.File.FilePath()]; ok {
 			continue
 		}
 		for _, d := range task.EqualityDeleteFiles {
@@ -132,8 +142,7 @@ func (r *rewriting) reachesAll(d iceberg.DataFile) bool {
 // group writes the rows of a group's files anew, without those that are deleted.
 func (r *rewriting) group(ctx context.Context, g table.CompactionTaskGroup) (table.CompactionGroupResult, error) {
 	out := table.CompactionGroupResult{
-		PartitionKey: g.PartitionKey, BytesBefore: g.TotalSizeBytes,
-		SafePosDeletes: table.CollectSafePositionDeletes(g.Tasks), SafeDeletionVectors: table.CollectSafeDeletionVectors(g.Tasks),
+		PartitionKey: g.PartitionKey, BytesBefore: g.TotalSizeBytes, SafeDeletionVectors: table.CollectSafeDeletionVectors(g.Tasks),
 	}
 	for _, task := range g.Tasks {
 		out.OldDataFiles = append(out.OldDataFiles, task.File)

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
+	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 
@@ -179,6 +180,16 @@ func numbers(t *testing.T, records func(func(arrow.RecordBatch, error) bool)) (a
 	return all
 }
 
+// deadOf are the deletes that go when tasks are rewritten.
+func deadOf(t *testing.T, r *rewriting, tasks ...table.FileScanTask) []iceberg.DataFile {
+	t.Helper()
+	dead, err := r.dead(t.Context(), []table.CompactionTaskGroup{{Tasks: tasks}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dead
+}
+
 // Inserts delete keys that no row has. When keys ascend, that costs no rewrite, however large the table: the deletes reach nothing and
 // go. A delete that reaches a file stays for as long as the file is not rewritten.
 func TestDeletesThatReachNothingGo(t *testing.T) {
@@ -189,16 +200,16 @@ func TestDeletesThatReachNothingGo(t *testing.T) {
 		s.bare(t, s.batch(t, goods, image{rows.OpInsert, id, "new"}))
 	}
 	r := s.rewriting(t, "shop.goods", s.p.fs)
-	if dead := r.dead(nil); len(dead) != 5 {
+	if dead := deadOf(t, r); len(dead) != 5 {
 		t.Errorf("%d of 5 deletes are dead", len(dead))
 	}
 	s.bare(t, s.batch(t, goods, image{rows.OpUpdateAfter, 2, "changed"}))
 	r = s.rewriting(t, "shop.goods", s.p.fs)
-	if dead := r.dead(nil); len(dead) != 5 {
+	if dead := deadOf(t, r); len(dead) != 5 {
 		t.Errorf("%d of 6 deletes are dead, and one of them takes a row", len(dead))
 	}
 	at := slices.IndexFunc(r.tasks, func(task table.FileScanTask) bool { return len(task.EqualityDeleteFiles) > 0 })
-	if dead := r.dead([]table.CompactionTaskGroup{{Tasks: r.tasks[at : at+1]}}); len(dead) != 6 {
+	if dead := deadOf(t, r, r.tasks[at]); len(dead) != 6 {
 		t.Errorf("%d of 6 deletes are dead when the file of the row is rewritten", len(dead))
 	}
 	// Maintenance pays at the next epoch.
@@ -250,7 +261,7 @@ func TestDeletesOfLongKeysAreAlive(t *testing.T) {
 				}
 			}
 			r := s.rewriting(t, "shop.goods", s.p.fs)
-			if alive := len(r.deletes) - len(r.dead(nil)); alive < len(keys) {
+			if alive := len(r.deletes) - len(deadOf(t, r)); alive < len(keys) {
 				t.Errorf("%d of %d deletes are alive, %d take a row", alive, len(r.deletes), len(keys))
 			}
 			s.epoch(t, change(rows.OpInsert, "the last"))
