@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
@@ -82,6 +83,9 @@ func (b *build) table(ctx context.Context, r role, id rows.TableID, pieces []*pi
 	}
 	if s.meta != nil {
 		if err := b.c.owned(s, id); err != nil {
+			return err
+		}
+		if err := b.c.timely(s, time.Now()); err != nil {
 			return err
 		}
 		if there, err := b.there(ctx, s); err != nil || there {

@@ -3,15 +3,36 @@ package iceberg
 import (
 	"crypto/sha256"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/spec"
 )
+
+// swap puts metadata in the place of a table's, as another engine would.
+func (s *scene) swap(t *testing.T, updates ...table.Update) {
+	t.Helper()
+	st := s.state(t, current)
+	next, err := table.UpdateTableMetadata(st.meta, updates, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := &state{pointer: st.pointer, role: st.role, meta: next}
+	if to.at, err = s.tables.catalog.stage(t.Context(), st, next); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.tables.catalog.apply(t.Context(), change{moves: []move{{st, to}}, allow: allowAll}); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // What another engine has deleted by position stays deleted when only some of the files that its delete is of are rewritten.
 func TestForeignDeletesStay(t *testing.T) {
@@ -44,5 +65,56 @@ func TestForeignDeletesStay(t *testing.T) {
 	}
 	if n := total(st.meta, "total-delete-files"); n != 1 {
 		t.Errorf("%d files of deletes, want that of the large file", n)
+	}
+}
+
+// Collecting orphans leaves alone what other engines keep in the folder of the metadata.
+func TestForeignStatistics(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, specOf(tempDir(t), spec.Upsert, nil))
+	goods := schemaOf(t, 1, text("name", 2))
+	s.epoch(t, s.batch(t, goods, image{rows.OpInsert, 1, "a"}))
+	st := s.state(t, current)
+	dir := filepath.Join(pathOf(st.meta.Location()), "metadata")
+	old := time.Now().Add(-2 * metadataAge)
+	for _, name := range []string{"20260102_query.stats", "unknown.avro"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.swap(t, table.NewSetStatisticsUpdate(table.StatisticsFile{
+		SnapshotID: st.meta.CurrentSnapshot().SnapshotID, StatisticsPath: fileScheme + filepath.Join(dir, "20260102_query.stats"),
+	}))
+	s.start(t)
+	s.epoch(t, s.batch(t, goods, image{rows.OpUpdateAfter, 1, "b"}))
+	if _, err := os.Stat(filepath.Join(dir, "unknown.avro")); !os.IsNotExist(err) {
+		t.Errorf("an orphan is left: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "20260102_query.stats")); err != nil {
+		t.Errorf("the statistics of another engine: %v", err)
+	}
+}
+
+// A snapshot from the future makes commits wait, and the reason is said.
+func TestForeignClock(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, specOf(tempDir(t), spec.Upsert, nil))
+	goods := schemaOf(t, 1, text("name", 2))
+	s.epoch(t, s.batch(t, goods, image{rows.OpInsert, 1, "a"}))
+	now := *s.state(t, current).meta.CurrentSnapshot()
+	next := now
+	next.ParentSnapshotID, next.SnapshotID, next.SequenceNumber = &now.SnapshotID, now.SnapshotID^1, now.SequenceNumber+1
+	next.TimestampMs = time.Now().Add(time.Hour).UnixMilli()
+	s.swap(t, table.NewAddSnapshotUpdate(&next), table.NewSetSnapshotRefUpdate(table.MainBranch, next.SnapshotID, table.BranchRef, 0, 0, 0))
+	c := s.stage(t, s.batch(t, goods, image{rows.OpUpdateAfter, 1, "b"}))
+	if _, err := s.c.Commit(t.Context(), c); fault.CodeOf(err) != fault.SinkBusy || !strings.Contains(err.Error(), "clock") {
+		t.Fatalf("%v, want %s with the clock", err, fault.SinkBusy)
+	}
+	if err := s.c.timely(s.state(t, current), time.Now().Add(time.Hour)); err != nil {
+		t.Errorf("an hour later: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
@@ -225,6 +226,19 @@ func (p *place) owned(s *state, id rows.TableID) error {
 		return fault.New(fault.SinkNameClash, where, fmt.Sprintf("table %s.%s is that of %s", s.namespace, s.name, props[propSource]), "table", s.name)
 	}
 	return nil
+}
+
+// maxAhead is how much later than now a table's newest change may be, by which Iceberg lets clocks differ.
+const maxAhead = time.Minute
+
+// timely asks to try again when a table is from the future: Iceberg has no snapshot that is older than the one before it.
+func (p *place) timely(s *state, now time.Time) error {
+	changed := time.UnixMilli(s.meta.LastUpdatedMillis()).UTC()
+	if !changed.After(now.Add(maxAhead)) {
+		return nil
+	}
+	return fault.New(fault.SinkBusy, p.where, fmt.Sprintf("table %s was last changed at %s, and it is %s here: the clock of this node or of another engine is wrong",
+		s.name, changed.Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
 }
 
 // nextMetadata names the metadata file that follows another.

@@ -54,8 +54,13 @@ func (c *committer) sweep(ctx context.Context, s *state) error {
 	}
 	limit := time.Now().Add(-metadataAge)
 	err = walk(root+"/metadata", func(name string, d fs.DirEntry) bool {
-		if c.served() && strings.Contains(name, ".metadata.json") {
-			return false // the server's
+		switch {
+		case strings.HasSuffix(name, ".metadata.json"):
+			if c.served() {
+				return false // the server's
+			}
+		case !strings.HasSuffix(name, ".avro"):
+			return false // none that the sink writes
 		}
 		info, err := d.Info()
 		return err == nil && info.ModTime().Before(limit)
@@ -94,7 +99,7 @@ func pathKey(uri string) string {
 	return strings.TrimLeft(rest, "/")
 }
 
-// referenced are all files that the table's metadata names.
+// referenced are all files of the kinds that the sink writes which the table's metadata names.
 func (c *committer) referenced(s *state) (map[string]bool, error) {
 	used := map[string]bool{pathKey(s.at): true}
 	for e := range s.meta.PreviousFiles() {
