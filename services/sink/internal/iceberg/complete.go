@@ -61,43 +61,112 @@ func (w *work) complete(ctx context.Context, l *layout, part stage.Part) (arrow.
 	return array.NewRecordBatch(l.data.arrow, columns, int64(b.NumRows())), nil
 }
 
-// fetch reads the table's rows that may have one of the keys, in the columns of data files.
+// fetch reads the table's rows that have one of the keys, in the columns of data files.
 func (w *work) fetch(ctx context.Context, l *layout, keys arrow.RecordBatch) (arrow.RecordBatch, error) {
 	names := make([]string, len(l.data.from))
 	for i, f := range l.data.schema.Fields() {
 		names[i] = f.Name
 	}
-	scan, err := w.tx.Scan(table.WithSelectedFields(names...), table.WithRowFilter(anyOf(l.key.schema.Field(0).Name, keys.Column(0))))
+	scan, err := w.tx.Scan(table.WithSelectedFields(names...), table.WithRowFilter(w.some(l, keys)))
 	if err != nil {
 		return nil, err
 	}
-	all, err := scan.ToArrowTable(ctx)
+	_, records, err := scan.ToArrowRecords(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read rows to complete: %w", err)
 	}
-	columns := make([]arrow.Array, len(names))
-	for i, name := range names {
-		found := all.Schema().FieldIndices(name)
-		if len(found) != 1 {
-			return nil, fmt.Errorf("read rows to complete: column %s is not there", name)
+	sought := make(map[string]bool, keys.NumRows())
+	for i := range int(keys.NumRows()) {
+		sought[keyText(keys.Columns(), i)] = true
+	}
+	found := make([][]arrow.Array, len(names))
+	for rec, err := range records {
+		if err != nil {
+			return nil, fmt.Errorf("read rows to complete: %w", err)
 		}
-		if columns[i], err = joined(ctx, all.Column(found[0]).Data(), l.data.arrow.Field(i).Type); err != nil {
+		if err := l.pick(ctx, rec, sought, found); err != nil {
 			return nil, err
 		}
 	}
-	return array.NewRecordBatch(l.data.arrow, columns, all.NumRows()), nil
+	columns := make([]arrow.Array, len(names))
+	for i := range columns {
+		if columns[i], err = joined(ctx, found[i], l.data.arrow.Field(i).Type); err != nil {
+			return nil, err
+		}
+	}
+	return array.NewRecordBatch(l.data.arrow, columns, int64(columns[0].Len())), nil
+}
+
+// pick adds the rows of a record that are sought to what is found of each column.
+func (l *layout) pick(ctx context.Context, rec arrow.RecordBatch, sought map[string]bool, found [][]arrow.Array) error {
+	columns := make([]arrow.Array, len(found))
+	for i, f := range l.data.schema.Fields() {
+		at := rec.Schema().FieldIndices(f.Name)
+		if len(at) != 1 {
+			return fmt.Errorf("read rows to complete: column %s is not there", f.Name)
+		}
+		var err error
+		if columns[i], err = joined(ctx, []arrow.Array{rec.Column(at[0])}, l.data.arrow.Field(i).Type); err != nil {
+			return err
+		}
+	}
+	var rows []int32
+	key := l.keyOf(columns)
+	for i := range int(rec.NumRows()) {
+		if sought[keyText(key, i)] {
+			rows = append(rows, int32(i))
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	for i, c := range columns {
+		some, err := takeArray(ctx, c, rows)
+		if err != nil {
+			return err
+		}
+		found[i] = append(found[i], some)
+	}
+	return nil
+}
+
+// keyOf are the columns of the key among those of data files.
+func (l *layout) keyOf(columns []arrow.Array) []arrow.Array {
+	key := make([]arrow.Array, len(l.key.ids))
+	for i, id := range l.key.ids {
+		key[i] = columns[slices.Index(l.data.ids, id)]
+	}
+	return key
 }
 
 // joined is a column as one array of a type.
-func joined(ctx context.Context, c *arrow.Chunked, to arrow.DataType) (arrow.Array, error) {
-	if len(c.Chunks()) == 0 {
+func joined(ctx context.Context, parts []arrow.Array, to arrow.DataType) (a arrow.Array, err error) {
+	switch len(parts) {
+	case 0:
 		return array.MakeArrayOfNull(memory.DefaultAllocator, to, 0), nil
+	case 1:
+		a = parts[0]
+	default:
+		a, err = array.Concatenate(parts, memory.DefaultAllocator)
 	}
-	a, err := array.Concatenate(c.Chunks(), memory.DefaultAllocator)
 	if err != nil || arrow.TypeEqual(a.DataType(), to) {
 		return a, err
 	}
 	return compute.CastArray(ctx, a, compute.SafeCastOptions(to))
+}
+
+// some is a filter that keeps at least the rows with one of the keys. It asks for a column whose type has never changed: the library
+// cannot read the bounds of files that are older than a change.
+func (w *work) some(l *layout, keys arrow.RecordBatch) iceberg.BooleanExpression {
+	for i, f := range l.key.schema.Fields() {
+		if !slices.ContainsFunc(w.meta.Schemas(), func(s *iceberg.Schema) bool {
+			was, ok := s.FindFieldByID(f.ID)
+			return ok && !was.Type.Equals(f.Type)
+		}) {
+			return anyOf(f.Name, keys.Column(i))
+		}
+	}
+	return iceberg.AlwaysTrue{}
 }
 
 // anyOf is a filter that keeps at least the rows whose column has one of the values.
@@ -123,10 +192,7 @@ func anyOf(name string, values arrow.Array) iceberg.BooleanExpression {
 // match finds for each key its row.
 func match(l *layout, keys, have arrow.RecordBatch) ([]int32, error) {
 	places := make(map[string]int32, have.NumRows())
-	columns := make([]arrow.Array, len(l.key.ids))
-	for i, id := range l.key.ids {
-		columns[i] = have.Column(slices.Index(l.data.ids, id))
-	}
+	columns := l.keyOf(have.Columns())
 	for i := range int(have.NumRows()) {
 		places[keyText(columns, i)] = int32(i)
 	}

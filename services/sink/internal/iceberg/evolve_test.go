@@ -332,3 +332,43 @@ func TestKeyOfAnotherWriter(t *testing.T) {
 		t.Errorf("the rows are %v", got)
 	}
 }
+
+// An update that lacks columns finds its row also when the column of the key has become wider since the row was written.
+func TestKeyThatWidened(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, specOf(tempDir(t), spec.Upsert, nil))
+	s.quiet = true // the change of the column is told
+	row := func(version uint32, kind rows.Kind, op rows.Op, id int64, name string) rows.Batch {
+		schema, err := rows.NewSchema("shop.goods", version, "", []rows.Column{{Name: "id", Type: rows.Of(kind), KeyPos: 1, ID: 1}, text("name", 2), text("note", 3)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := rows.NewBuilder(schema)
+		s.seq++
+		switch c := b.Column(0).(type) {
+		case *array.Int32Builder:
+			c.Append(int32(id))
+		case *array.Int64Builder:
+			c.Append(id)
+		}
+		if name == "" {
+			b.Absent(1)
+		} else {
+			b.Column(1).(*array.StringBuilder).Append(name)
+		}
+		b.Column(2).(*array.StringBuilder).Append("note")
+		b.EndRow(rows.Meta{Op: op, Seq: s.seq, Ts: int64(s.seq), Txn: s.seq})
+		batch, err := b.Flush()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *batch
+	}
+	s.epoch(t, row(1, rows.KindInt32, rows.OpInsert, 1, "a"), row(1, rows.KindInt32, rows.OpInsert, 2, "a"))
+	s.epoch(t, row(2, rows.KindInt64, rows.OpUpdateAfter, 1, ""))
+	s.epoch(t, row(2, rows.KindInt64, rows.OpUpdateAfter, 2, "b"))
+	now := strings.Split(cells(s.rows(t, current, "shop.goods")), ", ")
+	if slices.Sort(now); !slices.Equal(now, []string{"1=a", "2=b"}) {
+		t.Errorf("the rows are %v", now)
+	}
+}
