@@ -283,8 +283,9 @@ func (c *restCatalog) write(ctx context.Context, l *restLedger, s *step, all []t
 		return fmt.Errorf("write the ledger's list of files: %w", err)
 	}
 	if err := c.commit(ctx, append(all, own)); err != nil {
-		if !uncertain(err) {
-			_ = c.p.fs.Remove(s.list) // a small file that nothing names
+		// A small file that nothing names. Of a conflict that is not certain: it may be with this very commit, which a gateway has sent twice.
+		if !uncertain(err) && !errors.Is(err, errMoved) {
+			_ = c.p.fs.Remove(s.list)
 		}
 		return err
 	}

@@ -38,7 +38,7 @@ func (s *scene) wantGoods(t *testing.T, epochs int64) {
 	}
 }
 
-// A catalog of which every second commit fails in one of five ways delays epochs and changes none.
+// A catalog of which every second commit fails in one of six ways delays epochs and changes none.
 func TestFailingREST(t *testing.T) {
 	t.Parallel()
 	for _, how := range []spec.RESTCommit{spec.CommitTransaction, spec.CommitOrdered} {
@@ -51,7 +51,7 @@ func TestFailingREST(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, 7))
 			seen := make(map[mishap]int)
 			server.fault = func(string) mishap {
-				all := []mishap{conflicts, refusesIt, losesIt, gateway, cutsIt, "", "", "", "", ""}
+				all := []mishap{conflicts, refusesIt, losesIt, gateway, cutsIt, repeats, "", "", "", "", ""}
 				f := all[rng.IntN(len(all))]
 				seen[f]++
 				return f
@@ -65,7 +65,7 @@ func TestFailingREST(t *testing.T) {
 				}
 				s.retry(t, s.batch(t, goods, image{rows.OpUpdateAfter, i % 5, fmt.Sprint(i)}, image{rows.OpInsert, 100 + i, "new"}))
 			}
-			if len(seen) != 6 {
+			if len(seen) != 7 {
 				t.Fatalf("faults %v, want all", seen)
 			}
 			server.fault = nil
@@ -74,6 +74,12 @@ func TestFailingREST(t *testing.T) {
 			l, err := s.c.tables.catalog.history(t.Context())
 			if err != nil || l.Check() != nil || l.Ref != s.last || len(l.Log) != epochs {
 				t.Errorf("the ledger is at %v with %d entries: %v, %v", l.Ref, len(l.Log), l.Check(), err)
+			}
+			ledger := server.tables["lake."+s.p.ledgerName()].meta
+			for _, snap := range ledger.Snapshots() {
+				if _, err := snap.Manifests(s.p.fs); err != nil {
+					t.Errorf("snapshot %d of the ledger's table: %v", snap.SnapshotID, err)
+				}
 			}
 		})
 	}

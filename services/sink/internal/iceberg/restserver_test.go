@@ -58,6 +58,7 @@ const (
 	losesIt   mishap = "500 after the commit"
 	gateway   mishap = "504 after the commit"
 	cutsIt    mishap = "the connection breaks after the commit"
+	repeats   mishap = "409 after the commit, which was sent twice on the way"
 )
 
 func startREST(t *testing.T) *restServer {
@@ -280,7 +281,7 @@ func (s *restServer) commit(w http.ResponseWriter, what string, all []tableChang
 	case refusesIt:
 		refuse(w, http.StatusInternalServerError, "CommitStateUnknownException", string(f))
 		return
-	case losesIt, gateway, cutsIt: // behind the change
+	case losesIt, gateway, cutsIt, repeats: // behind the change
 	}
 	next := make(map[string]*served)
 	for _, c := range all {
@@ -309,6 +310,8 @@ func (s *restServer) commit(w http.ResponseWriter, what string, all []tableChang
 	case gateway:
 		w.WriteHeader(http.StatusGatewayTimeout)
 		_, _ = io.Copy(w, bytes.NewReader([]byte("<html>upstream</html>")))
+	case repeats:
+		refuse(w, http.StatusConflict, "CommitFailedException", string(f))
 	case cutsIt:
 		panic(http.ErrAbortHandler)
 	default:
