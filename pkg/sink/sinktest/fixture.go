@@ -2,6 +2,7 @@ package sinktest
 
 import (
 	"log/slog"
+	"math/rand/v2"
 	"testing"
 
 	"weir.dev/weir/pkg/rows"
@@ -19,6 +20,11 @@ type Fixture struct {
 	// Read returns what a reader of the target sees of a source table, in the order of the changes where the mode keeps
 	// it. Nil for a sink that shows nothing.
 	Read func(tb testing.TB, table rows.TableID) []Row
+	// Images returns every change that the target keeps beside the rows, in the order of each key. Nil for a sink in mode upsert that
+	// keeps none.
+	Images func(tb testing.TB, table rows.TableID) []Row
+	// Meddle does something of what others may do to the target and changes no row, for [Random]. Optional.
+	Meddle func(tb testing.TB, rng *rand.Rand)
 	// Truncates says that the sink may follow TRUNCATE.
 	Truncates bool
 	// Poison makes the target refuse rows of a source table whose amount is Poisonous, and no others; the returned function

@@ -15,6 +15,8 @@ import (
 type model struct {
 	mode   spec.Mode
 	tables map[rows.TableID]*modelTable
+	// images are all changes, where a target keeps them beside the rows.
+	images *model
 	// poisoned says that rows which are Poisonous do not get to the target.
 	poisoned bool
 }
@@ -32,6 +34,9 @@ func newModel(mode spec.Mode) *model {
 func (m *model) clone() *model {
 	c := newModel(m.mode)
 	c.poisoned = m.poisoned
+	if m.images != nil {
+		c.images = m.images.clone()
+	}
 	for id, t := range m.tables {
 		c.tables[id] = &modelTable{current: maps.Clone(t.current), history: slices.Clone(t.history)}
 	}
@@ -40,6 +45,9 @@ func (m *model) clone() *model {
 
 // add applies a batch as the source sent it.
 func (m *model) add(b *rows.Batch) {
+	if m.images != nil {
+		m.images.add(b)
+	}
 	t := m.tables[b.Schema().Table()]
 	if t == nil {
 		t = &modelTable{current: make(map[string]Row)}

@@ -12,9 +12,9 @@ import (
 // keyColumn is the key of every table of the suite.
 const keyColumn = "id"
 
-// schemas are the tables of the suite: orders in two versions, items. Names need quoting on purpose.
+// schemas are the tables of the suite: orders in two versions, items, and names, whose key is a text. Names need quoting on purpose.
 type schemas struct {
-	orders, ordersWider, items *rows.Schema
+	orders, ordersWider, items, names *rows.Schema
 }
 
 func newSchemas(tb testing.TB) schemas {
@@ -27,6 +27,8 @@ func newSchemas(tb testing.TB) schemas {
 	wider := append([]rows.Column{}, base...)
 	wider[2].Type = rows.Of(rows.KindInt64)
 	wider = append(wider, rows.Column{Name: "note", Type: rows.Of(rows.KindText), Nullable: true})
+	named := append([]rows.Column{}, base...)
+	named[0].Type = rows.Of(rows.KindText)
 	mk := func(table rows.TableID, version uint32, columns []rows.Column) *rows.Schema {
 		s, err := rows.NewSchema(table, version, "", columns)
 		if err != nil {
@@ -38,6 +40,7 @@ func newSchemas(tb testing.TB) schemas {
 		orders:      mk("shop.Orders", 1, base),
 		ordersWider: mk("shop.Orders", 2, wider),
 		items:       mk("shop.items", 1, base),
+		names:       mk("shop.names", 1, named),
 	}
 }
 
@@ -65,7 +68,12 @@ func (s *feed) batch(tb testing.TB, schema *rows.Schema, changes ...change) *row
 			b.Truncate(m)
 			continue
 		}
-		b.Column(0).(*array.Int64Builder).Append(c.id)
+		switch key := b.Column(0).(type) {
+		case *array.Int64Builder:
+			key.Append(c.id)
+		case *array.StringBuilder:
+			key.Append(nameOf(c.id))
+		}
 		switch {
 		case c.text == "-", c.op == rows.OpDelete:
 			b.Null(1)
@@ -91,4 +99,15 @@ func (s *feed) batch(tb testing.TB, schema *rows.Schema, changes ...change) *row
 		tb.Fatal(err)
 	}
 	return out
+}
+
+// nameOf is the text of a key. They are close to each other: by case, by spaces, by how a letter is composed, behind the sixteen
+// characters that statistics of files keep.
+func nameOf(id int64) string {
+	near := []string{"", "a", "A", "a ", " a", "\u00e4", "a\u0308", "a\u0000", "aaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaab", "\uffff\U0010ffff", "'\"\\"}
+	text := near[int(id)%len(near)]
+	if n := id / int64(len(near)); n > 0 {
+		text += strconv.FormatInt(n, 10)
+	}
+	return text
 }

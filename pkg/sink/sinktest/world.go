@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/source"
+	"weir.dev/weir/pkg/spec"
 )
 
 // life is the job of every world; a target is used by one world.
@@ -62,6 +63,11 @@ func newWorld(t *testing.T, f Fixture, writers int) *world {
 	w := &world{
 		t: t, f: f, schemas: newSchemas(t), writers: writers, next: 1,
 		sent: newModel(f.Spec.Mode), cut: newModel(f.Spec.Mode), visible: newModel(f.Spec.Mode),
+	}
+	if f.Images != nil {
+		for _, m := range []*model{w.sent, w.cut, w.visible} {
+			m.images = newModel(spec.Changelog)
+		}
 	}
 	t.Cleanup(func() {
 		for _, a := range append(w.left, w.attempt) {
@@ -255,9 +261,15 @@ func (w *world) check(when string) {
 	if w.f.Read == nil {
 		return
 	}
-	for _, id := range []rows.TableID{w.schemas.orders.Table(), w.schemas.items.Table()} {
+	for _, id := range []rows.TableID{w.schemas.orders.Table(), w.schemas.items.Table(), w.schemas.names.Table()} {
 		if d := w.visible.diff(id, w.f.Read(w.t, id)); d != "" {
 			w.t.Fatalf("%s, epoch %s, fence %s: the target differs\n%s", when, w.next, w.fence, d)
+		}
+		if w.f.Images == nil {
+			continue
+		}
+		if d := w.visible.images.diff(id, w.f.Images(w.t, id)); d != "" {
+			w.t.Fatalf("%s, epoch %s, fence %s: the images at the target differ\n%s", when, w.next, w.fence, d)
 		}
 	}
 }

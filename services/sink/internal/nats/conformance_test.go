@@ -2,6 +2,7 @@ package nats
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -47,17 +48,38 @@ func outlet(tb testing.TB, srv *meshtest.Server) *bus.Outlet {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
-		srv, s := target(t, spec.Debezium)
-		o := outlet(t, srv)
-		return sinktest.Fixture{
-			Connector: Connector{}, Spec: s, Resolve: plain, TinyEpochs: 100,
-			Read: func(tb testing.TB, table rows.TableID) []sinktest.Row {
-				tb.Helper()
-				return read(tb, o, table)
-			},
-		}
-	})
+	sinktest.Run(t, fixture)
+}
+
+// Random histories. To look for more: -run TestRandomHistory -seeds 100 -steps 200.
+func TestRandomHistory(t *testing.T) {
+	t.Parallel()
+	for n := range *seeds {
+		seed := *firstSeed + uint64(n)
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			sinktest.Random(t, fixture(t), seed, *steps)
+		})
+	}
+}
+
+var (
+	firstSeed = flag.Uint64("seed", 1, "first seed of the random histories")
+	seeds     = flag.Int("seeds", 2, "how many random histories")
+	steps     = flag.Int("steps", 40, "length of a random history")
+)
+
+func fixture(t *testing.T) sinktest.Fixture {
+	t.Helper()
+	srv, s := target(t, spec.Debezium)
+	o := outlet(t, srv)
+	return sinktest.Fixture{
+		Connector: Connector{}, Spec: s, Resolve: plain, TinyEpochs: 100,
+		Read: func(tb testing.TB, table rows.TableID) []sinktest.Row {
+			tb.Helper()
+			return read(tb, o, table)
+		},
+	}
 }
 
 // read decodes what a reader of a table's subject sees.
@@ -76,12 +98,13 @@ func read(tb testing.TB, o *bus.Outlet, id rows.TableID) []sinktest.Row {
 		} else {
 			seen[at] = true
 		}
-		found = append(found, decoded(tb, e.Value))
+		found = append(found, decoded(tb, e.Value)...)
 	}
 	return found
 }
 
-func decoded(tb testing.TB, data []byte) sinktest.Row {
+// decoded is an event as the rows that the source sent: an update may have one before it.
+func decoded(tb testing.TB, data []byte) []sinktest.Row {
 	tb.Helper()
 	var v struct {
 		Op            string
@@ -89,13 +112,26 @@ func decoded(tb testing.TB, data []byte) sinktest.Row {
 		Source        struct{ Absent []string }
 	}
 	unmarshal(tb, data, &v)
-	cells := v.After
-	if cells == nil {
-		cells = v.Before
+	if v.After == nil {
+		v.Before, v.After = nil, v.Before
 	}
+	row := cells(tb, v.After)
+	row.Op = map[string]rows.Op{"r": rows.OpRead, "c": rows.OpInsert, "u": rows.OpUpdateAfter, "d": rows.OpDelete, "t": rows.OpTruncate}[v.Op]
+	for _, name := range v.Source.Absent {
+		row.Cells[name] = sinktest.Absent
+	}
+	if v.Before == nil {
+		return []sinktest.Row{row}
+	}
+	before := cells(tb, v.Before)
+	before.Op = rows.OpUpdateBefore
+	return []sinktest.Row{before, row}
+}
+
+func cells(tb testing.TB, columns map[string]json.RawMessage) sinktest.Row {
+	tb.Helper()
 	r := sinktest.Row{Cells: make(map[string]string)}
-	r.Op = map[string]rows.Op{"r": rows.OpRead, "c": rows.OpInsert, "u": rows.OpUpdateAfter, "d": rows.OpDelete, "t": rows.OpTruncate}[v.Op]
-	for name, raw := range cells {
+	for name, raw := range columns {
 		var cell any
 		unmarshal(tb, raw, &cell)
 		switch cell := cell.(type) {
@@ -106,9 +142,6 @@ func decoded(tb testing.TB, data []byte) sinktest.Row {
 		default:
 			r.Cells[name] = string(raw)
 		}
-	}
-	for _, name := range v.Source.Absent {
-		r.Cells[name] = sinktest.Absent
 	}
 	return r
 }
