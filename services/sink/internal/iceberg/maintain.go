@@ -135,8 +135,25 @@ func (c *committer) rewrite(ctx context.Context, s *state) error {
 	if len(expired) == 0 {
 		return nil
 	}
-	after := table.New(t.Identifier(), b.meta, b.at, c.files, nil)
-	return table.NewRemoveSnapshotsUpdate(expired, true).PostCommit(ctx, t, after)
+	after, err := c.afterwards(ctx, &b.state)
+	if err != nil || after.meta == nil {
+		return err
+	}
+	return table.NewRemoveSnapshotsUpdate(expired, true).PostCommit(ctx, t, table.New(t.Identifier(), after.meta, after.at, c.files, nil))
+}
+
+// afterwards is a table as a commit has left it. At a server it may have more snapshots than those that the commit knew: branches and
+// tags do not conflict with it, and what they need has to stay.
+func (c *committer) afterwards(ctx context.Context, s *state) (*state, error) {
+	if !c.served() {
+		return s, nil
+	}
+	now := &state{pointer: s.pointer, role: s.role}
+	var err error
+	if now.at, now.meta, err = c.tables.catalog.load(ctx, s.pointer, nil); err == nil && now.meta != nil {
+		c.states[s.pointer] = now
+	}
+	return now, err
 }
 
 // compact stages the rewrite of files that debt asks for.

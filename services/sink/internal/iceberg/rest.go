@@ -270,7 +270,22 @@ func (c *restCatalog) apply(ctx context.Context, ch change) (unknown bool, err e
 			err = c.write(ctx, l, &s, all)
 		}
 	}
+	if statusOf(err) == http.StatusBadRequest && c.passed(ctx, ch.moves) {
+		return false, fmt.Errorf("%w (%w)", errMoved, err)
+	}
 	return uncertain(err) && !errors.Is(err, errMoved), err
+}
+
+// passed reports whether another commit has used the number that a change gives its snapshot. Commits to other branches do that, and
+// nothing that a commit can ask for says so; some servers answer 400.
+func (c *restCatalog) passed(ctx context.Context, moves []move) bool {
+	for _, m := range moves {
+		_, now, err := c.load(ctx, m.to.pointer, nil)
+		if err == nil && now != nil && now.LastSequenceNumber() != m.from.meta.LastSequenceNumber() {
+			return true
+		}
+	}
+	return false
 }
 
 // write changes the ledger, together with tables.
