@@ -41,6 +41,8 @@ type network struct {
 	mu      sync.Mutex
 	rng     *rand.Rand
 	percent int
+	tearing bool
+	asked   map[string]bool // questions whose answers have been torn since they last came whole
 	ordered []fault
 	met     map[string]bool // paths that have met an ordered fault
 	done    map[fault]int
@@ -53,7 +55,7 @@ func startNetwork(t *testing.T, store string, seed uint64) *network {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &network{rng: rand.New(rand.NewPCG(seed, 1)), met: make(map[string]bool), done: make(map[fault]int), cut: make(chan struct{})}
+	n := &network{rng: rand.New(rand.NewPCG(seed, 1)), met: make(map[string]bool), asked: make(map[string]bool), done: make(map[fault]int), cut: make(chan struct{})}
 	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // of connections that break
 	n.proxy = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -76,7 +78,14 @@ func startNetwork(t *testing.T, store string, seed uint64) *network {
 func (n *network) harm(percent int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.percent = percent
+	n.percent, n.tearing = percent, false
+}
+
+// tear lets every other answer to the same question be torn, and nothing else happen. What asks for the rest of a torn answer gets it.
+func (n *network) tear() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.percent, n.tearing = 0, true
 }
 
 // order has the next requests that write meet a fault each, each for another object, so that they can be waited for at once.
@@ -100,6 +109,12 @@ func (n *network) draw(r *http.Request) fault {
 		f := n.ordered[0]
 		n.ordered, n.met[r.URL.Path] = n.ordered[1:], true
 		return f
+	}
+	if n.tearing && r.Method == http.MethodGet && r.Header.Get("If-Match") == "" {
+		question := r.URL.String() + " " + r.Header.Get("Range")
+		if n.asked[question] = !n.asked[question]; n.asked[question] {
+			return torn
+		}
 	}
 	if n.rng.IntN(100) >= n.percent {
 		return ""

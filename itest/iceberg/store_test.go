@@ -41,7 +41,26 @@ func TestFromMySQLToObjectStore(t *testing.T) {
 		l.mesh.CaughtUp(t, "lake")
 	}
 	l.mesh.CaughtUp(t, "lake")
+	l.tear(t, n)
 	n.harm(0)
 	t.Logf("faults: %v", n.faults())
 	l.verdict(t)
+}
+
+// tear changes the source and kills the sink while answers of the store are torn. Only the kill ends an attempt.
+func (l *scene) tear(t *testing.T, n *network) {
+	t.Helper()
+	attempt, before := l.mesh.Status(t, "lake").Fence, n.faults()[torn]
+	n.tear()
+	l.kill(t, l.mesh.Of(mesh.Sink)[0].Process)
+	for round := 30; n.faults()[torn] < before+30; round++ {
+		if round == 50 {
+			t.Fatalf("only %d answers are torn", n.faults()[torn]-before)
+		}
+		l.change(t, round, 5)
+		l.mesh.CaughtUp(t, "lake")
+	}
+	if now := l.mesh.Status(t, "lake").Fence; now != attempt+1 {
+		t.Errorf("%d attempts while %d answers were torn", now-attempt, n.faults()[torn]-before)
+	}
 }

@@ -3,6 +3,7 @@ package sink
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/source"
@@ -24,6 +25,7 @@ type Entry = core.Entry
 // ReadLedger reads the ledger of a job's sink for people and audits; it changes nothing and takes no lock. A target that no
 // attempt has claimed yet gives an empty ledger. kept is false for sinks that keep none (blackhole).
 func ReadLedger(ctx context.Context, job string, s spec.Sink, resolve func(ref string) (string, error)) (l Ledger, kept bool, err error) {
+	cfg := sink.Config{Identity: source.Identity{Job: job}, Sink: s, Resolve: resolve, Logger: slog.New(slog.DiscardHandler)}
 	switch c := s.Config.(type) {
 	case *spec.PostgresSink:
 		url, err := resolve(c.URL.Raw())
@@ -47,10 +49,10 @@ func ReadLedger(ctx context.Context, job string, s spec.Sink, resolve func(ref s
 		l, err = files.ReadLedger(path)
 		return l, true, err
 	case *spec.IcebergSink:
-		l, err = iceberg.ReadLedger(ctx, sink.Config{Identity: source.Identity{Job: job}, Sink: s, Resolve: resolve})
+		l, err = iceberg.ReadLedger(ctx, cfg)
 		return l, true, err
 	case *spec.NATSSink:
-		l, err = nats.ReadLedger(ctx, sink.Config{Identity: source.Identity{Job: job}, Sink: s, Resolve: resolve})
+		l, err = nats.ReadLedger(ctx, cfg)
 		return l, true, err
 	}
 	return Ledger{}, false, nil

@@ -4,22 +4,18 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
-	"time"
 
-	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
-	"github.com/apache/iceberg-go/io/gocloud/s3" // and warehouses s3://
-	"github.com/apache/iceberg-go/utils"
 	"github.com/google/uuid"
 
 	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
+	"weir.dev/weir/services/sink/internal/iceberg/objects"
 )
 
 // place is one sink's target: warehouse, catalog, and how its tables are called.
@@ -78,47 +74,30 @@ func placeOf(ctx context.Context, cfg sink.Config) (place, error) {
 	return p, nil
 }
 
-// answerTimeout is how long an object store may take to begin its answer when it has the whole request. Nothing else ends a request
-// that is lost: the library's files know the context that they were opened with, and none of the call.
-const answerTimeout = 10 * time.Second
-
-// maxIdle is how many connections to the store are kept for the next requests.
-const maxIdle = 64
-
 // remote opens the object store.
 func (p *place) remote(ctx context.Context) error {
-	props := iceberg.Properties{}
-	for _, k := range []struct{ key, raw string }{
-		{iceio.S3EndpointURL, p.ice.S3.Endpoint.String()},
-		{iceio.S3Region, p.ice.S3.Region},
-		{iceio.S3AccessKeyID, p.ice.S3.AccessKey.Raw()},
-		{iceio.S3SecretAccessKey, p.ice.S3.SecretKey.Raw()},
+	var access objects.Access
+	for _, v := range []struct {
+		raw string
+		to  *string
+	}{
+		{p.ice.S3.Endpoint.String(), &access.Endpoint},
+		{p.ice.S3.Region, &access.Region},
+		{p.ice.S3.AccessKey.Raw(), &access.AccessKey},
+		{p.ice.S3.SecretKey.Raw(), &access.SecretKey},
 	} {
-		if k.raw == "" {
+		if v.raw == "" {
 			continue
 		}
-		v, err := p.cfg.Resolve(k.raw)
-		if err != nil {
+		var err error
+		if *v.to, err = p.cfg.Resolve(v.raw); err != nil {
 			return fmt.Errorf("resolve %s.s3: %w", p.where, err)
 		}
-		props[k.key] = v
 	}
-	store, err := s3.ParseAWSConfig(ctx, props)
-	if err != nil {
-		return p.translate(err)
+	var err error
+	if p.fs, err = objects.Open(ctx, p.root, access, p.cfg.Logger); err != nil {
+		return p.translate(fmt.Errorf("open the warehouse: %w", err))
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.ResponseHeaderTimeout, transport.MaxIdleConnsPerHost = answerTimeout, maxIdle
-	store.HTTPClient = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	io, err := iceio.LoadFS(utils.WithAwsConfig(ctx, store), props, p.root)
-	if err != nil {
-		return p.translate(err)
-	}
-	w, ok := io.(iceio.WriteFileIO)
-	if !ok {
-		return fmt.Errorf("open warehouse of %s: %T cannot write", p.where, io)
-	}
-	p.fs = w
 	return nil
 }
 

@@ -20,8 +20,8 @@ import (
 	"weir.dev/weir/pkg/spec"
 )
 
-// objects is an object store in this process, with a network that fails.
-type objects struct {
+// shaky is an object store in this process, with a network that fails.
+type shaky struct {
 	url string
 	// failing is how many of a hundred requests fail: before they are done, or after, so that the reply is lost.
 	failing atomic.Int64
@@ -31,13 +31,13 @@ type objects struct {
 	rng *rand.Rand
 }
 
-func startObjects(t *testing.T, bucket string) *objects {
+func startObjects(t *testing.T, bucket string) *shaky {
 	t.Helper()
 	backend := s3mem.New()
 	if err := backend.CreateBucket(bucket); err != nil {
 		t.Fatal(err)
 	}
-	o := &objects{rng: rand.New(rand.NewPCG(1, 2))}
+	o := &shaky{rng: rand.New(rand.NewPCG(1, 2))}
 	inner := gofakes3.New(backend, gofakes3.WithLogger(gofakes3.DiscardLog())).Server()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch o.fault() {
@@ -56,7 +56,7 @@ func startObjects(t *testing.T, bucket string) *objects {
 	return o
 }
 
-func (o *objects) fault() string {
+func (o *shaky) fault() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := o.rng.Int64N(100)
@@ -70,7 +70,7 @@ func (o *objects) fault() string {
 	return "lose"
 }
 
-func (o *objects) spec(t *testing.T, mode spec.Mode) spec.Sink {
+func (o *shaky) spec(t *testing.T, mode spec.Mode) spec.Sink {
 	t.Helper()
 	return specOf("s3://lake/"+strings.ToLower(filepath.Base(t.TempDir())), mode, func(i *spec.IcebergSink) {
 		i.Catalog = config.NewSecret(sqliteScheme + filepath.Join(tempDir(t), "catalog.db"))
