@@ -1,8 +1,11 @@
 package iceberg
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -45,6 +48,15 @@ func TestFromMySQLToObjectStore(t *testing.T) {
 	n.harm(0)
 	t.Logf("faults: %v", n.faults())
 	l.verdict(t)
+	log, err := os.ReadFile(l.mesh.Of(mesh.Sink)[0].LogPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(log) {
+		if !json.Valid(line) {
+			t.Errorf("a library writes beside the log: %s", line)
+		}
+	}
 }
 
 // tear changes the source and kills the sink while answers of the store are torn. Only the kill ends an attempt.

@@ -58,7 +58,7 @@ func open(ctx context.Context, root string, a Access, r rereader) (iceio.WriteFi
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout, transport.MaxIdleConnsPerHost = silence, maxIdle
 	cfg.HTTPClient = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	cfg.APIOptions = append(cfg.APIOptions, r.install)
+	cfg.Logger, cfg.APIOptions = sdkLog{r.log}, append(cfg.APIOptions, r.install)
 	files, err := iceio.LoadFS(utils.WithAwsConfig(ctx, cfg), props, root)
 	if err != nil {
 		return nil, err
