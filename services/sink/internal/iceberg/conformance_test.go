@@ -3,11 +3,8 @@
 package iceberg
 
 import (
-	"fmt"
-	"sync/atomic"
 	"testing"
 
-	"weir.dev/weir/pkg/config"
 	"weir.dev/weir/pkg/sink/sinktest"
 	"weir.dev/weir/pkg/spec"
 )
@@ -28,17 +25,4 @@ func TestConformanceOnREST(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestConformanceOnObjects(t *testing.T) {
-	t.Parallel()
-	o := startObjects(t, "lake")
-	var n atomic.Int64
-	sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
-		t.Helper()
-		s := o.spec(t, spec.Upsert)
-		ice := s.Config.(*spec.IcebergSink)
-		ice.Warehouse = config.NewText(fmt.Sprintf("s3://lake/%d", n.Add(1)))
-		return sinktest.Fixture{Connector: Connector{}, Resolve: resolve, Spec: s, TinyEpochs: 20, Read: newReader(t, s).read}
-	})
 }

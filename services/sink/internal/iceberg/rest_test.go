@@ -47,7 +47,7 @@ func TestFailingREST(t *testing.T) {
 			server := startREST(t)
 			target := server.spec(t, how, both)
 			s := newScene(t, target)
-			s.quiet, s.restart = true, func() { s.start(t) }
+			s.quiet = true
 			rng := rand.New(rand.NewPCG(1, 7))
 			seen := make(map[mishap]int)
 			server.fault = func(string) mishap {

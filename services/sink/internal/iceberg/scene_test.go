@@ -35,8 +35,6 @@ type scene struct {
 	store *store
 	warns *warnings
 	quiet bool // warnings are expected
-	// restart is start for a target that fails.
-	restart func()
 }
 
 // warnings are what maintenance could not do; it must say nothing.
@@ -206,7 +204,7 @@ func (s *scene) retry(t *testing.T, batches ...rows.Batch) {
 		if !errors.Is(err, fault.Transient) {
 			t.Fatal(err)
 		}
-		s.restart()
+		s.start(t)
 	}
 }
 
