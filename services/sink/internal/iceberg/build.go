@@ -299,8 +299,7 @@ func (w *work) append(ctx context.Context, ordered []*piece) error {
 			return err
 		}
 		if l := w.layouts[p]; l != nil {
-			images, _, _, _ := sortParts(w.b.parts[p])
-			made, err := l.contents(ctx, images, p.epoch)
+			made, err := l.files(ctx, sortParts(w.b.parts[p]), p.epoch)
 			if err != nil {
 				return err
 			}

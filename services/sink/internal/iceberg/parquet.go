@@ -203,6 +203,20 @@ func (l *layout) file(f form, kind iceberg.ManifestEntryContent, records []arrow
 	}}, nil
 }
 
+// files makes those that the table gets of a piece's rows: the images of an epoch, or deletes and then what comes. Rows that lack
+// columns are not in them.
+func (l *layout) files(ctx context.Context, s sorted, e epoch.ID) ([]content, error) {
+	if l.role == changelog {
+		return l.contents(ctx, s.images, e)
+	}
+	deletes, err := l.deletes(ctx, s.keys)
+	if err != nil {
+		return nil, err
+	}
+	data, err := l.contents(ctx, s.whole, 0)
+	return append(deletes, data...), err
+}
+
 // contents makes the data files of batches, one for each partition.
 func (l *layout) contents(ctx context.Context, batches []*rows.Batch, e epoch.ID) ([]content, error) {
 	records, err := l.records(ctx, l.data, batches, e)

@@ -79,22 +79,22 @@ func (w *work) turn(ctx context.Context, pieces []*piece, held map[int]bool) err
 // written are files of a piece's rows that came over the bus.
 func (w *work) written(ctx context.Context, p *piece) (data, deletes []iceberg.DataFile, err error) {
 	l := w.layouts[p]
-	_, keys, whole, rest := sortParts(w.b.parts[p])
-	records, err := l.records(ctx, l.data, whole, 0)
+	s := sortParts(w.b.parts[p])
+	records, err := l.records(ctx, l.data, s.whole, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, part := range rest {
+	for _, part := range s.rest {
 		full, err := w.complete(ctx, l, part)
 		if err != nil {
 			return nil, nil, err
 		}
-		keys, records = append(keys, part.Rows), append(records, full)
+		s.keys, records = append(s.keys, part.Rows), append(records, full)
 	}
-	if len(keys) == 0 {
+	if len(s.keys) == 0 {
 		return nil, nil, nil
 	}
-	made, err := l.deletes(ctx, keys)
+	made, err := l.deletes(ctx, s.keys)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -149,49 +149,41 @@ func (w *writer) fold(r *stage.Run) (parts []stage.Part, truncated bool, changes
 
 // write puts parts into files of the warehouse, and returns those that only the committer can complete.
 func (w *writer) write(ctx context.Context, layouts map[role]*layout, parts []stage.Part, p *piece) (rest []stage.Part, err error) {
-	images, keys, whole, rest := sortParts(parts)
-	if l := layouts[changelog]; l != nil {
-		made, err := l.contents(ctx, images, w.epoch)
+	s := sortParts(parts)
+	for _, r := range w.roles() {
+		made, err := layouts[r].files(ctx, s, w.epoch)
 		if err == nil {
-			err = w.put(l, made, p)
+			err = w.put(layouts[r], made, p)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	l := layouts[current]
-	if l == nil || len(keys) == 0 {
-		return rest, nil
-	}
-	made, err := l.deletes(ctx, keys)
-	if err == nil {
-		err = w.put(l, made, p)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if made, err = l.contents(ctx, whole, 0); err == nil {
-		err = w.put(l, made, p)
-	}
-	return rest, err
+	return s.rest, nil
 }
 
-// sortParts divides parts by what becomes of them: images for the changelog; keys whose older rows go; whole rows that come; rows
-// that lack columns.
-func sortParts(parts []stage.Part) (images, keys, whole []*rows.Batch, rest []stage.Part) {
+// sorted are a piece's rows by what becomes of them.
+type sorted struct {
+	images []*rows.Batch // for the changelog
+	keys   []*rows.Batch // whose older rows go
+	whole  []*rows.Batch // rows that come
+	rest   []stage.Part  // rows that lack columns
+}
+
+func sortParts(parts []stage.Part) (s sorted) {
 	for _, p := range parts {
 		switch p.Kind {
 		case stage.Change:
-			images = append(images, p.Rows)
+			s.images = append(s.images, p.Rows)
 		case stage.Delete:
-			keys = append(keys, p.Rows)
+			s.keys = append(s.keys, p.Rows)
 		case stage.Fresh, stage.Upsert:
-			keys, whole = append(keys, p.Rows), append(whole, p.Rows)
+			s.keys, s.whole = append(s.keys, p.Rows), append(s.whole, p.Rows)
 		case stage.Partial, stage.Move:
-			rest = append(rest, p)
+			s.rest = append(s.rest, p)
 		}
 	}
-	return images, keys, whole, rest
+	return s
 }
 
 // put makes files safe for a piece. Their names say which attempt wrote them; nothing points at them before a commit does.
