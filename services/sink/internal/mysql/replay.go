@@ -11,7 +11,6 @@ import (
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
-	"weir.dev/weir/services/sink/internal/core"
 	"weir.dev/weir/services/sink/internal/stage"
 )
 
@@ -56,31 +55,10 @@ func (a *apply) bury(ctx context.Context, t *target, g stage.Group, cause error)
 
 // lacking puts the rows aside that mode append cannot keep.
 func (a *apply) lacking(ctx context.Context, t *target, groups []stage.Group) ([]stage.Group, error) {
-	var whole []stage.Group
-	for _, g := range groups {
-		for _, one := range g.Split() {
-			b, from := one.Batches[0], 0
-			for i := range b.NumRows() {
-				column, lacks := core.Lacks(b, i)
-				if !lacks {
-					continue
-				}
-				if i > from {
-					whole = stage.Gather(whole, g.Kind, b.Slice(from, i), one.First[0]+from)
-				}
-				from = i + 1
-				cause := fault.New(fault.SinkPartialImage, a.c.at.Sink+", table "+t.plain, "column "+column+" was not sent",
-					"table", string(t.schema.Table()))
-				if err := a.bury(ctx, t, one.Cut(i, i+1), cause); err != nil {
-					return nil, err
-				}
-			}
-			if from < b.NumRows() {
-				whole = stage.Gather(whole, g.Kind, b.Slice(from, b.NumRows()), one.First[0]+from)
-			}
-		}
-	}
-	return whole, nil
+	return stage.Kept(groups, func(row stage.Group, column string) error {
+		return a.bury(ctx, t, row, fault.New(fault.SinkPartialImage, a.c.at.Sink+", table "+t.plain, "column "+column+" was not sent",
+			"table", string(t.schema.Table())))
+	})
 }
 
 // replay applies a piece again after a violation: deletes first, then its rows in the order of the source, in ever smaller
@@ -143,15 +121,7 @@ const singles = 64
 // completed stages moves and completes them; those whose old row is missing are buried.
 func (a *apply) completed(ctx context.Context, t *target, g stage.Group) ([]step, error) {
 	var whole []step
-	todo := g.Split()
-	if g.N <= singles {
-		todo = todo[:0:0]
-		for _, one := range g.Split() {
-			for i := range one.N {
-				todo = append(todo, one.Cut(i, i+1))
-			}
-		}
-	}
+	todo := g.Apart(singles)
 	for len(todo) > 0 {
 		j := step{Group: todo[0]}
 		todo = todo[1:]

@@ -90,8 +90,8 @@ func (a *apply) run(ctx context.Context, commit sink.Commit) (sink.Result, error
 		}
 		early = append(early, l)
 		for _, p := range l.parts {
-			n += p.n
-			for _, b := range p.batches {
+			n += p.N
+			for _, b := range p.Batches {
 				size += stage.SizeOf(b)
 			}
 		}
@@ -185,12 +185,14 @@ func (a *apply) apply(ctx context.Context, l loaded) error {
 		return err
 	}
 	for i := range l.parts {
-		a.rows += uint64(l.parts[i].n)
+		a.rows += uint64(l.parts[i].N)
 	}
 	if a.dead != nil && t.mode == spec.Append {
-		if l, err = a.lacking(ctx, t, l); err != nil {
+		kept, err := a.lacking(ctx, t, l.groups())
+		if err != nil {
 			return err
 		}
+		l.parts = partsOf(kept)
 	}
 	if !t.guarded && a.dead == nil {
 		return a.parts(ctx, t, l.parts)
@@ -215,7 +217,7 @@ func clashes(err error) bool {
 
 func (a *apply) parts(ctx context.Context, t *target, parts []part) error {
 	for i := range parts {
-		if parts[i].kind == stage.Move {
+		if parts[i].Kind == stage.Move {
 			if err := a.complete(ctx, t, &parts[i]); err != nil {
 				return err
 			}
@@ -246,7 +248,7 @@ func (a *apply) target(ctx context.Context, schema *rows.Schema) (*target, error
 
 // part applies rows of one kind.
 func (a *apply) part(ctx context.Context, t *target, p *part) error {
-	if p.kind == stage.Fresh || p.kind == stage.Change {
+	if p.Kind == stage.Fresh || p.Kind == stage.Change {
 		done, err := a.straight(ctx, t, p)
 		if done || err != nil {
 			return err
@@ -257,7 +259,7 @@ func (a *apply) part(ctx context.Context, t *target, p *part) error {
 			return err
 		}
 	}
-	switch p.kind {
+	switch p.Kind {
 	case stage.Delete:
 		_, err := a.exec(ctx, t.deleteSQL(p.staging))
 		return err
@@ -272,13 +274,13 @@ func (a *apply) part(ctx context.Context, t *target, p *part) error {
 				return err
 			}
 		}
-		if hit == int64(p.n) {
+		if hit == int64(p.N) {
 			return nil
 		}
 		_, err := a.exec(ctx, t.insertSQL(p.staging, true))
 		return err
 	case stage.Partial:
-		want := t.present(p.absent)
+		want := t.present(p.Absent)
 		sql := t.updateSQL(p.staging, want)
 		if sql == "" {
 			return nil
@@ -287,9 +289,9 @@ func (a *apply) part(ctx context.Context, t *target, p *part) error {
 		if err != nil {
 			return err
 		}
-		if hit != int64(p.n) {
+		if hit != int64(p.N) {
 			source := string(t.schema.Table())
-			column := t.schema.Column(int(p.absent[0])).Name
+			column := t.schema.Column(int(p.Absent[0])).Name
 			return fault.New(fault.SinkPartialMiss, a.c.at.Sink+", table "+t.plain,
 				"the source did not send column "+column+" and the target has no row to complete", "table", source)
 		}
@@ -308,8 +310,8 @@ func (a *apply) straight(ctx context.Context, t *target, p *part) (done bool, er
 	if t.mode == spec.Changelog {
 		epoch = a.epoch
 	}
-	into := func() error { return a.copy(ctx, t.name, t.names(all), newCopyStream(p.batches, all, epoch)) }
-	if p.kind == stage.Change {
+	into := func() error { return a.copy(ctx, t.name, t.names(all), newCopyStream(p.Batches, all, epoch)) }
+	if p.Kind == stage.Change {
 		return true, into()
 	}
 	if t.clashes > 0 {

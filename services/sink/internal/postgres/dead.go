@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -12,7 +13,6 @@ import (
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
-	"weir.dev/weir/services/sink/internal/core"
 	"weir.dev/weir/services/sink/internal/stage"
 )
 
@@ -80,47 +80,31 @@ func (a *apply) buries(err error) bool { return a.dead != nil && err != nil && p
 func (a *apply) bury(ctx context.Context, t *target, p part, cause error) error {
 	d := a.dead
 	if (hasState(cause, foreignKeyViolation) || hasState(cause, restrictViolation)) && !d.last {
-		d.late = append(d.late, orphan{t, p, stage.KeysOf(t.schema, p.batches[0], 0), cause})
+		d.late = append(d.late, orphan{t, p, stage.KeysOf(t.schema, p.Batches[0], 0), cause})
 		return nil
 	}
-	l, err := a.letter(ctx, t, p, cause)
+	at := a.c.at
+	at.Table = t.plain
+	l, err := p.Describe(sink.Letter{
+		LetterID: sink.LetterID{Epoch: d.epoch}, Job: a.c.cfg.Job, Life: a.c.cfg.Life, Sink: a.c.cfg.Sink.Name,
+		Positions: d.positions, Fault: fault.Of(translate(ctx, cause, at)),
+	}, t.schema, a.c.codec, time.Now())
 	if err != nil {
 		return err
 	}
 	if err := d.letters.Put(ctx, l); err != nil {
 		return err
 	}
-	d.Bury(t.schema, p.batches[0], 0, p.first[0])
+	d.Bury(t.schema, p.Batches[0], 0, p.First[0])
 	return nil
 }
 
 // lacking puts the rows aside that mode append cannot keep.
-func (a *apply) lacking(ctx context.Context, t *target, l loaded) (loaded, error) {
-	whole := loaded{schema: l.schema}
-	for _, p := range l.parts {
-		for _, one := range p.split() {
-			b, from := one.batches[0], 0
-			for i := range b.NumRows() {
-				column, lacks := core.Lacks(b, i)
-				if !lacks {
-					continue
-				}
-				if i > from {
-					whole.add(p.kind, b.Slice(from, i), one.first[0]+from)
-				}
-				from = i + 1
-				cause := fault.New(fault.SinkPartialImage, a.c.at.Sink+", table "+t.plain, "column "+column+" was not sent",
-					"table", string(t.schema.Table()))
-				if err := a.bury(ctx, t, one.cut(i, i+1), cause); err != nil {
-					return loaded{}, err
-				}
-			}
-			if from < b.NumRows() {
-				whole.add(p.kind, b.Slice(from, b.NumRows()), one.first[0]+from)
-			}
-		}
-	}
-	return whole, nil
+func (a *apply) lacking(ctx context.Context, t *target, groups []stage.Group) ([]stage.Group, error) {
+	return stage.Kept(groups, func(row stage.Group, column string) error {
+		return a.bury(ctx, t, part{Group: row}, fault.New(fault.SinkPartialImage, a.c.at.Sink+", table "+t.plain, "column "+column+" was not sent",
+			"table", string(t.schema.Table())))
+	})
 }
 
 // overtaken notes changes of keys that have letters, and gives a letter to each row that waits while a newer state of its key
@@ -143,10 +127,10 @@ func (a *apply) overtaken(ctx context.Context, l loaded) error {
 	}
 	newer := make(map[string]bool)
 	for _, p := range l.parts {
-		for n, b := range p.batches {
+		for n, b := range p.Batches {
 			for i := range b.NumRows() {
 				keys := stage.KeysOf(l.schema, b, i)
-				a.dead.Change(table, keys, p.first[n]+i, waiting)
+				a.dead.Change(table, keys, p.First[n]+i, waiting)
 				for _, key := range keys {
 					newer[key] = newer[key] || waiting[key]
 				}
@@ -212,31 +196,22 @@ const singles = 64
 // completed stages moves and completes them; those whose old row is missing are buried. It reads the target only.
 func (a *apply) completed(ctx context.Context, t *target, p part) ([]part, error) {
 	var whole []part
-	for _, batch := range p.split() {
-		todo := []part{batch}
-		if p.n <= singles {
-			todo = todo[:0]
-			for i := range batch.n {
-				todo = append(todo, batch.cut(i, i+1))
-			}
-		}
-		for len(todo) > 0 {
-			one := todo[0]
-			todo = todo[1:]
-			err := a.savepoint(ctx, func() error { return a.complete(ctx, t, &one) })
-			switch {
-			case err == nil:
-				whole = append(whole, one)
-			case !a.buries(err):
+	todo := p.Apart(singles)
+	for len(todo) > 0 {
+		one := part{Group: todo[0]}
+		todo = todo[1:]
+		err := a.savepoint(ctx, func() error { return a.complete(ctx, t, &one) })
+		switch {
+		case err == nil:
+			whole = append(whole, one)
+		case !a.buries(err):
+			return nil, err
+		case one.N > 1:
+			halves := one.Halves()
+			todo = append(halves[:], todo...)
+		default:
+			if err := a.bury(ctx, t, one, err); err != nil {
 				return nil, err
-			case one.n > 1:
-				one.staging = ""
-				halves := one.halves()
-				todo = append(halves[:], todo...)
-			default:
-				if err := a.bury(ctx, t, one, err); err != nil {
-					return nil, err
-				}
 			}
 		}
 	}
@@ -253,8 +228,8 @@ func (a *apply) force(ctx context.Context, t *target, clashed []part) error {
 		err := a.savepoint(ctx, func() error {
 			clear(lost)
 			for _, p := range clashed {
-				if p.kind == stage.Upsert && !t.cascades {
-					if err := a.alone(ctx, t, part{kind: stage.Delete, batches: p.batches, n: p.n}); err != nil {
+				if p.Kind == stage.Upsert && !t.cascades {
+					if err := a.alone(ctx, t, p.deletes()); err != nil {
 						return err
 					}
 				}

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"slices"
 
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/spec"
@@ -15,15 +14,33 @@ type loaded struct {
 	parts  []part
 }
 
-// part is rows of one kind: in a staging table, or still in memory for a COPY straight into the target.
+// part is a group: in a staging table, or still in memory for a COPY straight into the target.
 type part struct {
-	kind    stage.Kind
-	batches []*rows.Batch
-	// first are the indexes of the batches' first rows among all that the commit has for the table.
-	first   []int
-	absent  []uint16
-	n       int
+	stage.Group
 	staging string // empty: not staged yet
+}
+
+// partsOf are groups of which nothing is staged.
+func partsOf(groups []stage.Group) []part {
+	all := make([]part, len(groups))
+	for i, g := range groups {
+		all[i].Group = g
+	}
+	return all
+}
+
+// deletes takes out the states under the keys of a part's rows.
+func (p part) deletes() part {
+	return part{Group: stage.Group{Kind: stage.Delete, Batches: p.Batches, N: p.N}}
+}
+
+// groups are those of the parts, as if nothing were staged.
+func (l loaded) groups() []stage.Group {
+	all := make([]stage.Group, len(l.parts))
+	for i, p := range l.parts {
+		all[i] = p.Group
+	}
+	return all
 }
 
 // load groups a piece's batches by what is done with them and copies into staging tables what has to go there whatever
@@ -36,28 +53,29 @@ func (a *apply) load(ctx context.Context, o stage.Opened) (loaded, error) {
 	if err != nil {
 		return loaded{}, err
 	}
-	l := loaded{schema: schema}
+	var groups []stage.Group
 	for _, p := range o.Parts {
 		batches, first := []*rows.Batch{p.Rows}, []int{0}
 		if a.dead != nil {
 			batches, first = a.dead.Without(schema, p.Rows)
 		}
 		for i, b := range batches {
-			l.add(p.Kind, b, first[i])
+			groups = stage.Gather(groups, p.Kind, b, first[i])
 		}
 	}
+	l := loaded{schema: schema, parts: partsOf(groups)}
 	for i := range l.parts {
 		p := &l.parts[i]
-		if p.kind == stage.Fresh || p.kind == stage.Change {
+		if p.Kind == stage.Fresh || p.Kind == stage.Change {
 			continue
 		}
 		if a.dead == nil {
-			if err := a.stage(ctx, p.batches[0].Schema(), p); err != nil {
+			if err := a.stage(ctx, p.Batches[0].Schema(), p); err != nil {
 				return loaded{}, err
 			}
 			continue
 		}
-		err := a.savepoint(ctx, func() error { return a.stage(ctx, p.batches[0].Schema(), p) })
+		err := a.savepoint(ctx, func() error { return a.stage(ctx, p.Batches[0].Schema(), p) })
 		if err != nil {
 			if !poisonous(err) {
 				return loaded{}, err
@@ -68,23 +86,9 @@ func (a *apply) load(ctx context.Context, o stage.Opened) (loaded, error) {
 	return l, nil
 }
 
-// add groups batches by what is done with them.
-func (l *loaded) add(kind stage.Kind, b *rows.Batch, first int) {
-	var absent []uint16
-	if kind == stage.Partial || kind == stage.Move {
-		absent = b.Absent(0)
-	}
-	if n := len(l.parts); n > 0 && l.parts[n-1].kind == kind && slices.Equal(l.parts[n-1].absent, absent) {
-		p := &l.parts[n-1]
-		p.batches, p.first, p.n = append(p.batches, b), append(p.first, first), p.n+b.NumRows()
-		return
-	}
-	l.parts = append(l.parts, part{kind: kind, batches: []*rows.Batch{b}, first: []int{first}, absent: absent, n: b.NumRows()})
-}
-
 // stage copies a part into a staging table of its own.
 func (a *apply) stage(ctx context.Context, schema *rows.Schema, p *part) error {
-	keysOnly := p.kind == stage.Delete
+	keysOnly := p.Kind == stage.Delete
 	name, err := a.table(ctx, schema, keysOnly)
 	if err != nil {
 		return err
@@ -95,7 +99,7 @@ func (a *apply) stage(ctx context.Context, schema *rows.Schema, p *part) error {
 	var want []int
 	var columns []string
 	for i, c := range schema.Columns() {
-		if keysOnly && c.KeyPos == 0 || containsColumn(p.absent, i) {
+		if keysOnly && c.KeyPos == 0 || p.Lacks(i) {
 			continue
 		}
 		want = append(want, i)
@@ -108,7 +112,7 @@ func (a *apply) stage(ctx context.Context, schema *rows.Schema, p *part) error {
 			columns = append(columns, c.name)
 		}
 	}
-	return a.copy(ctx, name, columns, newCopyStream(p.batches, want, epoch))
+	return a.copy(ctx, name, columns, newCopyStream(p.Batches, want, epoch))
 }
 
 // table makes the next staging table of a shape, when it is not there, and names it.

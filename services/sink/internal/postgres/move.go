@@ -13,23 +13,23 @@ import (
 // moves reports whether a piece has rows that take columns from the target. Such a piece cannot be replayed row by row: the
 // rows it reads may be the ones it has just changed. Its violation stands.
 func moves(parts []part) bool {
-	return slices.ContainsFunc(parts, func(p part) bool { return p.kind == stage.Move })
+	return slices.ContainsFunc(parts, func(p part) bool { return p.Kind == stage.Move })
 }
 
 // complete fills the columns that staged rows lack with those of the target's row under the old key. It runs before
 // anything else of the piece, so that it reads what the source had before the change; afterwards the rows are whole.
 func (a *apply) complete(ctx context.Context, t *target, p *part) error {
 	if p.staging == "" {
-		if err := a.stage(ctx, p.batches[0].Schema(), p); err != nil {
+		if err := a.stage(ctx, p.Batches[0].Schema(), p); err != nil {
 			return err
 		}
 	}
-	hit, err := a.exec(ctx, t.completeSQL(p.staging, p.absent))
+	hit, err := a.exec(ctx, t.completeSQL(p.staging, p.Absent))
 	if err != nil {
 		return err
 	}
-	if hit != int64(p.n) {
-		column := t.schema.Column(int(p.absent[0])).Name
+	if hit != int64(p.N) {
+		column := t.schema.Column(int(p.Absent[0])).Name
 		return fault.New(fault.SinkPartialMiss, a.c.at.Sink+", table "+t.plain,
 			"a key changed, the source did not send column "+column+" and the target has no row under the old key",
 			"table", string(t.schema.Table()))
