@@ -199,6 +199,7 @@ const (
 	ReportOld     FindingKind = "report_old"
 	ReportMissing FindingKind = "report_missing"
 	SourceStalled FindingKind = "source_stalled"
+	SourceWaits   FindingKind = "source_waits"
 	LettersFill   FindingKind = "letters_fill"
 	// LogRunsOut, SourceIdle, LettersKept and RestartedNote keep nothing from moving.
 	LogRunsOut    FindingKind = "log_runs_out"

@@ -208,8 +208,34 @@ func (o *Observation) silent(s *Source) []Finding {
 	if s.Summary.Missing > 0 && o.Head.Phase.Active() && o.At.Sub(o.Head.Updated) > StaleAfter {
 		all = append(all, Finding{Kind: ReportMissing, About: s.Name, Text: fmt.Sprintf("%d of %d readers of %s do not report", s.Summary.Missing, s.Summary.Tasks, s.Name)})
 	}
+	all = append(all, o.waits(s)...)
 	if s.Health.State == report.Stalled {
 		all = append(all, Finding{Kind: SourceStalled, About: s.Name, Text: "source " + s.Name + ": " + s.Health.Reason})
+	}
+	return all
+}
+
+// waits says what a source's subtasks wait for at its server, each in its own words.
+func (o *Observation) waits(s *Source) []Finding {
+	var all []Finding
+	add := func(subtask string, observed time.Time, waits []report.Wait) {
+		for _, w := range waits {
+			if observed.Sub(w.Since) <= StaleAfter { // both by the node's clock
+				continue
+			}
+			all = append(all, Finding{
+				Kind: SourceWaits, About: subtask, Since: w.Since, Text: fmt.Sprintf("%s waits for its source since %s: %s", subtask, w.Since.Format(time.RFC3339), w.What),
+			})
+		}
+	}
+	enumerator := plan.SubtaskID{Vertex: plan.EnumeratorOf(s.Name)}
+	if e, ok := o.report(enumerator); ok && e.Enumerator != nil && e.Age <= StaleAfter {
+		add(enumerator.String(), e.Observed, e.Enumerator.Waits)
+	}
+	for _, r := range s.Readers {
+		if !r.Stale {
+			add(r.Subtask, r.Observed, r.Waits)
+		}
 	}
 	return all
 }

@@ -78,6 +78,11 @@ func TestWhyNamesWhatDoesNotMove(t *testing.T) {
 			put(o, "db-0", of(at(100, 900)), 0)
 			change(o, func(r *report.Reader) { r.LastChange = report.ExactOf(now.Add(-time.Minute)) })
 		}, progress.SourceStalled, "db", "source db: db-0 has been at one position for 1m0s: its source is seen 800 bytes ahead, and nothing behind it waits"},
+		"a reader waits": {func(o *progress.Observation) {
+			change(o, func(r *report.Reader) {
+				r.Waits = []report.Wait{{Since: now.Add(-time.Minute), What: "the disk"}, {Since: now, What: "the line"}}
+			})
+		}, progress.SourceWaits, "db-0", "db-0 waits for its source since 2026-11-29T07:59:00Z: the disk"},
 		"at rest": {func(o *progress.Observation) {
 			o.Head.Phase, o.Head.Skipped, o.Nodes = job.Finished, 9, []job.NodeLease{}
 		}, "", "", ""},

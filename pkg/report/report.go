@@ -131,7 +131,17 @@ type Reader struct {
 	// Beat is the newest heartbeat that came back from the sinks; UnderWay the one that is on its way to them, absent when none is.
 	Beat     Value[Beat] `json:"beat,omitzero"`
 	UnderWay *Way        `json:"underWay,omitempty"`
-	Tables   []Table     `json:"tables,omitempty"`
+	// Waits is what the reader waits for at its source for longer than a moment, the oldest first.
+	Waits  []Wait  `json:"waits,omitempty"`
+	Tables []Table `json:"tables,omitempty"`
+}
+
+// Wait is something that is waited for at a source.
+type Wait struct {
+	// Since is when the wait began.
+	Since time.Time `json:"since"`
+	// What is waited for, in words.
+	What string `json:"what"`
 }
 
 // Table is the progress of one table within a reader or enumerator.
@@ -188,7 +198,9 @@ type Enumerator struct {
 	ActiveTruncated bool    `json:"activeTruncated,omitempty"`
 	// Read are the newest of the splits that are read, by id, at most [MaxRead], each with its own watermark. The enumerator keeps
 	// watermarks until the log has passed them: of tables that are live there are none.
-	Read   []Split `json:"read,omitempty"`
+	Read []Split `json:"read,omitempty"`
+	// Waits is what the enumerator waits for at its source for longer than a moment, the oldest first.
+	Waits  []Wait  `json:"waits,omitempty"`
 	Tables []Table `json:"tables,omitempty"`
 }
 

@@ -68,7 +68,19 @@ func (r *Reader) validate() error {
 	if err := r.beats(); err != nil {
 		return err
 	}
+	if err := waits(r.Waits); err != nil {
+		return err
+	}
 	return tables(r.Tables)
+}
+
+func waits(all []Wait) error {
+	for _, w := range all {
+		if w.Since.IsZero() || w.What == "" {
+			return fmt.Errorf("a wait for %q since %s", w.What, w.Since)
+		}
+	}
+	return nil
 }
 
 func (e *Enumerator) validate() error {
@@ -100,6 +112,9 @@ func (e *Enumerator) validate() error {
 		return err
 	}
 	if err := splits(e); err != nil {
+		return err
+	}
+	if err := waits(e.Waits); err != nil {
 		return err
 	}
 	return tables(e.Tables)

@@ -73,6 +73,8 @@ func TestAReportThatContradictsItselfIsRefused(t *testing.T) {
 			e.Reader.Retention = &report.Retention{Growth: report.ExactOf[int64](1)}
 		}, "never exact"},
 		"kept for less than no time": {reader(), func(e *report.Envelope) { e.Reader.Retention = &report.Retention{Age: -1} }, "up to"},
+		"a wait for nothing":         {reader(), func(e *report.Envelope) { e.Reader.Waits = []report.Wait{{Since: moment}} }, "a wait"},
+		"a wait since ever":          {enumerator(1, 1), func(e *report.Envelope) { e.Enumerator.Waits = []report.Wait{{What: "the disk"}} }, "a wait"},
 		"too many named": {enumerator(0, 150), func(e *report.Envelope) {
 			e.Enumerator.Active = append(e.Enumerator.Active, report.Split{ID: "2#1", Table: "t"})
 		}, "at most 100"},

@@ -47,6 +47,8 @@ type EnumeratorConfig struct {
 	// captured, with the reason.
 	Watch   func(ctx context.Context) error
 	Outside func() []report.Table
+	// Waits, if set, are what the source waits for at its server.
+	Waits func() []report.Wait
 	// Watermark is what people are shown of the mark of a chunk.
 	Watermark func(mark []byte) (string, error)
 	Logger    *slog.Logger
@@ -277,6 +279,9 @@ func (e *Enumerator) Report() report.Enumerator {
 		if p, ok := latest.paces[r.Tables[i].Name]; ok {
 			r.Tables[i].Rate = p.Rate(now)
 		}
+	}
+	if e.cfg.Waits != nil {
+		r.Waits = e.cfg.Waits()
 	}
 	if e.cfg.Outside != nil {
 		r.Tables = append(r.Tables, e.cfg.Outside()...)
