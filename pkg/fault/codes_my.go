@@ -24,6 +24,8 @@ const (
 	MYTableRemoved    Code = "WEIR-MY-019" // a captured table was dropped or renamed
 	MYRefused         Code = "WEIR-MY-021" // the server refused what it was asked
 	MYCopyAltered     Code = "WEIR-MY-022" // the columns of a table changed while it was copied
+	MYSilent          Code = "WEIR-MY-023" // the server does not answer
+	MYNotOneServer    Code = "WEIR-MY-024" // the connections of a source reach different servers
 )
 
 func myCodes() []Entry {
@@ -137,6 +139,16 @@ func myCodes() []Entry {
 			Code: MYCopyAltered, Name: "MY_COPY_ALTERED", Class: Transient, Exit: ExitEnvironment,
 			Title:  "the columns of a table changed while it was copied",
 			Remedy: "Nothing to do: a table of which nothing was read yet is copied in the columns that it has now; of one that was read in part the next attempt says MY_SCHEMA_CHANGED.",
+		},
+		{
+			Code: MYSilent, Name: "MY_SILENT", Class: Transient, Exit: ExitEnvironment, Away: true,
+			Title:  "the server does not answer",
+			Remedy: "See whether the server of <where>.url is frozen, out of memory or waits for its disk, and whether the network to it swallows what is sent. Weir asks again, and goes on by itself when there is an answer.",
+		},
+		{
+			Code: MYNotOneServer, Name: "MY_NOT_ONE_SERVER", Class: Transient, Exit: ExitEnvironment,
+			Title:  "the connections of a source reach different servers",
+			Remedy: "After a restart or a failover of the server nothing is to be done: Weir connects again. When it repeats, let <where>.url name one server, not what shares connections out among several.",
 		},
 	}
 }

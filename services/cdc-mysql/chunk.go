@@ -31,7 +31,7 @@ func (c *copier) snapshot(ctx context.Context, plan *scanPlan) (core.Point, []st
 		mark.Maria, err = session.MariaSnapshot(ctx)
 		return mark, nil, err
 	}
-	if err := c.follow(ctx); err != nil {
+	if err := c.follow(ctx, session); err != nil {
 		return core.Point{}, nil, err
 	}
 	defer c.follower.end()
@@ -42,7 +42,7 @@ func (c *copier) snapshot(ctx context.Context, plan *scanPlan) (core.Point, []st
 		if err != nil {
 			return core.Point{}, nil, err
 		}
-		if err := awaitVisible(ctx, session, &from); err != nil {
+		if err := c.awaitVisible(ctx, session, &from); err != nil {
 			return core.Point{}, nil, err
 		}
 		if err := session.Exec(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
@@ -91,12 +91,13 @@ func (c *copier) pauseFor(ctx context.Context, quiet *core.Quiet, table core.Nam
 	}
 }
 
-// awaitVisible waits until everything before a point of MySQL's log is visible.
-func awaitVisible(ctx context.Context, s *server.Session, p *core.Point) error {
+// awaitVisible waits until everything before a point of the follower is visible. A follower that has ended was of a server that has
+// ended, or of another one: what its log had may never become visible.
+func (c *copier) awaitVisible(ctx context.Context, s *server.Session, p *core.Point) error {
 	if p.Family == position.MySQLBinlog {
-		return s.AwaitCommits(ctx)
+		return s.AwaitCommits(ctx, c.follower.ended)
 	}
-	return s.AwaitExecuted(ctx, p.GTIDs)
+	return s.AwaitExecuted(ctx, p.GTIDs, c.follower.ended)
 }
 
 // scan reads the rows of a chunk in the snapshot that is open, without those that have changed. It returns the chunk or, of a

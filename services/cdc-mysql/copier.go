@@ -19,9 +19,11 @@ import (
 )
 
 const (
-	// copyTries bounds how often a chunk is read again when a connection breaks; nothing of it has been emitted.
-	copyTries = 5
-	copyPause = 200 * time.Millisecond
+	// copyTries bounds how often a chunk is read again when a connection breaks, of which nothing has been emitted, and copyPatience
+	// for how long: whoever looks at the job has to see why it stands still.
+	copyTries    = 5
+	copyPause    = 200 * time.Millisecond
+	copyPatience = 3 * time.Second
 	// followerIdle is after how long without a chunk the copier's own log is given up.
 	followerIdle = 3 * time.Second
 )
@@ -61,7 +63,8 @@ type copier struct {
 	view     *view // the snapshot that is open in the session
 	facts    *server.Facts
 	follower *follower
-	lives    int // followers so far
+	lives    int             // followers so far
+	followed *server.Session // of the follower's server
 	plans    map[cdc.TableID]*scanPlan
 }
 
@@ -176,17 +179,22 @@ func (c *copier) drop() {
 // patiently reads a chunk, over new connections when the old ones break.
 func (c *copier) patiently(ctx context.Context, w cdc.Work, read func(context.Context, cdc.Work) (*copied, error)) *copied {
 	pause := copyPause
+	var failed time.Time // the first time
 	for try := 1; ; try++ {
 		got, err := read(ctx, w)
 		if err == nil {
 			return got
+		}
+		if failed.IsZero() {
+			failed = time.Now()
 		}
 		if t := c.tables[w.Table]; t != nil && fault.CodeOf(err) == fault.MYSchemaChanged {
 			c.leave(ctx) // it might see the catalog of its beginning
 			err = c.misfit(ctx, &c.sql, t, err)
 		}
 		c.drop()
-		if try == copyTries || ctx.Err() != nil || fault.ClassOf(err) != fault.Transient || fault.CodeOf(err) == fault.MYCopyAltered {
+		over := try == copyTries || time.Since(failed) >= copyPatience || fault.CodeOf(err) == fault.MYSilent // which was waited for long
+		if over || ctx.Err() != nil || fault.ClassOf(err) != fault.Transient || fault.CodeOf(err) == fault.MYCopyAltered {
 			return &copied{Work: w, err: fmt.Errorf("copy chunk %s: %w", w.ChunkID, err)}
 		}
 		c.cfg.Logger.WarnContext(ctx, "chunk is read again", slog.String("chunk", w.String()), telemetry.Err(err))
@@ -225,23 +233,26 @@ func (c *copier) plan(ctx context.Context, id cdc.TableID) (*scanPlan, error) {
 	return p, nil
 }
 
-// follow starts the copier's own log where there is none.
-func (c *copier) follow(ctx context.Context) error {
-	if c.follower != nil {
+// follow starts the copier's own log where there is none of the session's server: places in a log, and what is visible, are compared of
+// one server only. After a failover the old one's log may still be read.
+func (c *copier) follow(ctx context.Context, session *server.Session) (err error) {
+	if c.follower != nil && c.followed == session {
 		return nil
 	}
-	session, err := c.sql.open(ctx)
-	if err != nil {
+	if c.facts, err = session.Facts(ctx); err != nil {
 		return err
 	}
+	if c.follower != nil && c.follower.uuid == c.facts.UUID {
+		c.followed = session
+		return nil
+	}
+	c.follower.close()
+	c.follower = nil
 	from := core.Point{Family: c.source.Start.Family}
 	if from.Family == position.MySQLGTID {
 		if from.GTIDs, err = session.Executed(ctx); err != nil {
 			return err
 		}
-	}
-	if c.facts, err = session.Facts(ctx); err != nil {
-		return err
 	}
 	at, err := session.Status(ctx, c.facts)
 	if err != nil {
@@ -254,6 +265,10 @@ func (c *copier) follow(ctx context.Context) error {
 	if c.follower, err = follow(ctx, c.opened, c.lives, c.source, from); err != nil {
 		return err
 	}
+	if c.follower.uuid != c.facts.UUID {
+		return fault.New(fault.MYNotOneServer, c.where, fmt.Sprintf("a connection is to server %s, the next is to %s", c.facts.UUID, c.follower.uuid), "where", c.where)
+	}
+	c.followed = session
 	return c.follower.await(ctx, at)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"weir.dev/weir/pkg/position"
 	"weir.dev/weir/services/cdc-mysql/internal/core"
+	"weir.dev/weir/services/cdc-mysql/internal/server"
 )
 
 // follower reads the log beside a copy and knows, at every place between two transactions, which transactions lie before it.
@@ -17,8 +18,10 @@ import (
 // the log was when it said so on, what was asked not to be sent and what was sent together are what the log has. Where
 // transactions have no names the log is read from that place on.
 type follower struct {
-	stop func()
-	done sync.WaitGroup
+	target *server.Target
+	uuid   string // of the server
+	stop   func()
+	done   sync.WaitGroup
 
 	mu    sync.Mutex
 	moved chan struct{} // closed, and made anew, when something has changed
@@ -47,7 +50,7 @@ func follow(ctx context.Context, o *opened, life int, s *enumeratorState, from c
 		release()
 		return nil, err
 	}
-	f := &follower{stop: release, moved: make(chan struct{}), point: from.Clone(), prepared: make(map[string]held)}
+	f := &follower{target: o.target, uuid: stream.UUID(), stop: release, moved: make(chan struct{}), point: from.Clone(), prepared: make(map[string]held)}
 	f.done.Go(func() {
 		defer stream.Close()
 		v := newEvents(o, s)
@@ -153,8 +156,17 @@ func (f *follower) wake() {
 	f.moved = make(chan struct{})
 }
 
-// await waits until the log was read up to a place.
+// ended is why the log is not read on; nil while it is.
+func (f *follower) ended() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// await waits until the log was read up to a place where its server said that it is. Much may lie before it, and a server sends only
+// what has reached its disk, so the wait has no limit as long as the log is read: it ends with the server's stream.
 func (f *follower) await(ctx context.Context, at position.BinlogPos) error {
+	defer f.target.Wait("the log that is read beside the copy, up to " + at.String())()
 	for {
 		f.mu.Lock()
 		order, ok := f.at.Compare(at)

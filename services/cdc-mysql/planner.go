@@ -56,6 +56,7 @@ func (p *planner) Settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer p.target.Wait("a snapshot that has every commit of the log")()
 	for {
 		seen, err := session.MariaSnapshot(ctx)
 		if err != nil {

@@ -300,7 +300,11 @@ func (r *reader) Drain(context.Context) error {
 }
 
 // Report returns the latest progress.
-func (r *reader) Report() report.Reader { return r.progress.report() }
+func (r *reader) Report() report.Reader {
+	latest := r.progress.report()
+	latest.Waits = r.waits()
+	return latest
+}
 
 // Close ends the connections.
 func (r *reader) Close() error {

@@ -11,6 +11,9 @@ import (
 // commitPause is the pause between two looks at the commits under way; one lasts about as long.
 const commitPause = 2 * time.Millisecond
 
+// commitWait is what people are told of a wait for commits.
+const commitWait = "commits that are in the log become visible when what they wait for has come: a replica that acknowledges them, a lock, the disk"
+
 // mdl is what the server has to watch so that it can be asked which commits are under way.
 const mdl = "wait/lock/metadata/sql/mdl"
 
@@ -41,8 +44,9 @@ func (s *Session) CheckCommits(ctx context.Context) error {
 
 // AwaitCommits waits until every commit of a MySQL server has ended that was under way when it was called: what was logged before
 // the call is visible behind it. A transaction holds the lock COMMIT from before it is logged until after it is visible, whatever
-// it waits for in between.
-func (s *Session) AwaitCommits(ctx context.Context) error {
+// it waits for in between. As AwaitExecuted it asks meanwhile every second.
+func (s *Session) AwaitCommits(ctx context.Context, meanwhile func() error) error {
+	defer s.target.Wait(commitWait)()
 	if err := s.CheckCommits(ctx); err != nil {
 		return err
 	}
@@ -50,7 +54,13 @@ func (s *Session) AwaitCommits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for len(before) > 0 {
+	for asked := time.Now(); len(before) > 0; {
+		if time.Since(asked) >= time.Second {
+			asked = time.Now()
+			if err := meanwhile(); err != nil {
+				return err
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -6,6 +6,8 @@
 //
 // Invariants:
 //   - A connection is used by one goroutine; the end of a context closes it.
+//   - Nothing is waited for that nobody would end: a connection on which nothing comes is kept only while the server says that it is at
+//     work for it (line.go), and what people should know of a wait is in [Target.Waits].
 //   - No stream connects again by itself: the log may then go on elsewhere than it was left.
 //   - An event that this package does not know ends the stream, unless the server marks it as one to ignore.
 //

@@ -223,8 +223,12 @@ func (s *Session) MariaLogged(ctx context.Context) (position.MariaGTIDSet, error
 	return position.ParseMariaGTIDSet(row[0])
 }
 
-// AwaitExecuted waits until the server has made a set visible.
-func (s *Session) AwaitExecuted(ctx context.Context, set position.GTIDSet) error {
+// AwaitExecuted waits until the server has made a set visible, which its log has. A commit that is logged may have to wait for long: for
+// a replica that is to acknowledge it, or for a disk. So the wait has no limit; but every second it is asked whether there is still
+// something to wait for, of which meanwhile is the caller's part. A set that the server has not even logged it will not make visible: it
+// is another one than the log was read from, or came back without the end of its log.
+func (s *Session) AwaitExecuted(ctx context.Context, set position.GTIDSet, meanwhile func() error) error {
+	defer s.target.Wait(commitWait)()
 	for {
 		row, err := s.One(ctx, "SELECT WAIT_FOR_EXECUTED_GTID_SET('"+set.String()+"', 1)")
 		if err != nil {
@@ -232,6 +236,16 @@ func (s *Session) AwaitExecuted(ctx context.Context, set position.GTIDSet) error
 		}
 		if row[0] == "0" {
 			return nil
+		}
+		if err := meanwhile(); err != nil {
+			return err
+		}
+		_, logged, err := s.gtids(ctx)
+		if err != nil {
+			return err
+		}
+		if !logged.ContainsSet(set) {
+			return fault.New(fault.MYNotOneServer, s.target.where, "the server does not have "+set.Minus(logged).String()+", which its log had", "where", s.target.where)
 		}
 	}
 }

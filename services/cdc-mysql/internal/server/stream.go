@@ -17,10 +17,8 @@ import (
 )
 
 const (
-	// heartbeat is how often the server says on an idle connection where it is, and silence is what no live one keeps. Before the
-	// first event the server may search for a long time.
+	// heartbeat is how often the server says on an idle connection where it is.
 	heartbeat = time.Second
-	silence   = 10 * time.Second
 	// ignorable is the flag of events that who does not know them may leave out.
 	ignorable = 0x80
 )
@@ -29,22 +27,24 @@ const (
 type Stream struct {
 	target *Target
 	conn   *client.Conn
+	line   *line
+	uuid   string
 	parser *replication.BinlogParser
 	stop   func() bool
 	at     position.BinlogPos // behind the last event
-	quiet  bool               // nothing has come yet but what a file begins with: the server may be searching in it
 	summed bool               // a checksum of four bytes stands behind every event
 	inner  []*replication.BinlogEvent
 }
 
 // Dump asks for the log from a point on. id is the server id of a replica that nobody else may have.
 func (t *Target) Dump(ctx context.Context, id uint32, from *core.Point) (*Stream, error) {
-	conn, err := t.connect(ctx)
+	conn, l, err := t.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{target: t, conn: conn, parser: replication.NewBinlogParser(), quiet: true, at: from.Binlog}
-	s.stop = context.AfterFunc(ctx, func() { _ = conn.Conn.Conn.Close() })
+	l.opened(conn.GetConnectionID())
+	s := &Stream{target: t, conn: conn, line: l, parser: replication.NewBinlogParser(), at: from.Binlog}
+	s.stop = context.AfterFunc(ctx, func() { _ = l.Close() })
 	s.parser.SetVerifyChecksum(true)
 	// Rows are cut and decoded where they are wanted.
 	s.parser.SetRowsEventDecodeFunc(func(e *replication.RowsEvent, data []byte) error {
@@ -53,7 +53,7 @@ func (t *Target) Dump(ctx context.Context, id uint32, from *core.Point) (*Stream
 	})
 	if err := s.begin(id, from); err != nil {
 		s.Close()
-		return nil, t.Fault(err)
+		return nil, l.fault(err)
 	}
 	return s, nil
 }
@@ -61,7 +61,7 @@ func (t *Target) Dump(ctx context.Context, id uint32, from *core.Point) (*Stream
 // Close ends the connection.
 func (s *Stream) Close() {
 	s.stop()
-	_ = s.conn.Close()
+	_ = s.line.Close()
 }
 
 func (s *Stream) begin(id uint32, from *core.Point) error {
@@ -77,6 +77,15 @@ func (s *Stream) begin(id uint32, from *core.Point) error {
 	}
 	for _, sql := range sets {
 		if _, err := s.conn.Execute(sql); err != nil {
+			return err
+		}
+	}
+	if from.Family != position.MariaDBGTID {
+		r, err := s.conn.Execute("SELECT @@GLOBAL.server_uuid")
+		if err != nil {
+			return err
+		}
+		if s.uuid, err = r.GetString(0, 0); err != nil {
 			return err
 		}
 	}
@@ -105,6 +114,9 @@ func (s *Stream) begin(id uint32, from *core.Point) error {
 	return s.conn.WritePacket(append(p, file...))
 }
 
+// UUID is the server's own; empty for MariaDB.
+func (s *Stream) UUID() string { return s.uuid }
+
 // At is where the log is behind the last event.
 func (s *Stream) At() position.BinlogPos { return s.at }
 
@@ -115,16 +127,9 @@ func (s *Stream) Next() (*replication.BinlogEvent, error) {
 		s.inner = s.inner[1:]
 		return e, nil
 	}
-	limit := time.Time{}
-	if !s.quiet {
-		limit = time.Now().Add(silence)
-	}
-	if err := s.conn.SetReadDeadline(limit); err != nil {
-		return nil, s.target.Fault(err)
-	}
 	data, err := s.conn.ReadPacket()
 	if err != nil {
-		return nil, s.target.Fault(err)
+		return nil, s.line.fault(err)
 	}
 	switch data[0] {
 	case mysql.OK_HEADER:
@@ -137,7 +142,6 @@ func (s *Stream) Next() (*replication.BinlogEvent, error) {
 	if err != nil {
 		return nil, s.undecodable(err)
 	}
-	s.quiet = s.quiet && beginsFile(e.Header.EventType)
 	if err := s.locate(e); err != nil {
 		return nil, s.undecodable(err)
 	}
@@ -151,17 +155,6 @@ func (s *Stream) Next() (*replication.BinlogEvent, error) {
 		return s.Next()
 	}
 	return e, s.known(e)
-}
-
-// beginsFile reports whether an event is one that a server sends before it searches a file for the place that was asked for.
-func beginsFile(t replication.EventType) bool {
-	switch t {
-	case replication.ROTATE_EVENT, replication.FORMAT_DESCRIPTION_EVENT, replication.PREVIOUS_GTIDS_EVENT, replication.MARIADB_GTID_LIST_EVENT,
-		replication.MARIADB_BINLOG_CHECKPOINT_EVENT:
-		return true
-	default:
-		return false
-	}
 }
 
 // locate follows where in the server's files the log is. Positions on the wire have 32 bits, files may have more.

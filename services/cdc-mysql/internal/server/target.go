@@ -20,7 +20,7 @@ import (
 const connectTimeout = 10 * time.Second
 
 // patient has the server wait while nobody reads what it sends, and lets statements take the time that they take: a sink that
-// stands still holds up the source, a table may be large, and whoever is gone is found out by TCP.
+// stands still holds up the source, a table may be large. A server that is gone is found out by its silence, see line.
 const patient = "SET SESSION net_write_timeout = 86400 /*!50708 , SESSION max_execution_time = 0 */ /*M!100101 , SESSION max_statement_time = 0 */"
 
 // Target is the server of one source.
@@ -32,6 +32,7 @@ type Target struct {
 	tls            bool
 	strict         bool // whether the server has to prove its name
 	host           string
+	waits          waits
 }
 
 // NewTarget parses a connection URL: mysql://user:password@host:port/?tls=false|true|skip-verify. where is the path of the source
@@ -73,15 +74,19 @@ func (t *Target) Job() string { return t.job }
 // User is who connects.
 func (t *Target) User() string { return t.user }
 
-// connect opens a connection that ctx ends.
-func (t *Target) connect(ctx context.Context) (*client.Conn, error) {
+// connect opens a connection, as long as ctx lives. The line below it still has the limit of the opening.
+func (t *Target) connect(ctx context.Context) (*client.Conn, *line, error) {
+	var l *line
+	stop := func() bool { return true }
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		d := net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second}
 		conn, err := d.DialContext(ctx, network, address)
-		if err == nil {
-			err = conn.SetDeadline(time.Now().Add(connectTimeout)) // of the handshake
+		if err != nil {
+			return nil, err
 		}
-		return conn, err
+		l = newLine(ctx, t, conn)
+		stop = context.AfterFunc(ctx, func() { _ = l.Close() })
+		return l, nil
 	}
 	conn, err := client.ConnectWithDialer(ctx, t.network, t.address, t.user, t.password, "", dial, func(c *client.Conn) error {
 		// Statements go out, and results come in, in their plain forms.
@@ -92,31 +97,39 @@ func (t *Target) connect(ctx context.Context) (*client.Conn, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, t.connectFault(err)
+	switch ended := !stop(); {
+	case ended:
+		err = context.Cause(ctx)
+	case err != nil && l != nil:
+		err = t.connectFault(l.fault(err))
+	case err != nil:
+		err = t.connectFault(err)
+	default:
+		return conn, l, nil
 	}
-	if err := conn.SetDeadline(time.Time{}); err != nil {
-		_ = conn.Close()
-		return nil, t.connectFault(err)
+	if l != nil {
+		_ = l.Close()
 	}
-	return conn, nil
+	return nil, nil, err
 }
 
 // Session is a connection for statements. It belongs to one goroutine.
 type Session struct {
 	target *Target
 	conn   *client.Conn
+	line   *line
 	buf    []byte
 	cells  [][]byte
 }
 
 // Open opens a session under mycodec's settings.
 func (t *Target) Open(ctx context.Context) (*Session, error) {
-	conn, err := t.connect(ctx)
+	conn, l, err := t.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{target: t, conn: conn}
+	l.opened(conn.GetConnectionID())
+	s := &Session{target: t, conn: conn, line: l}
 	settings := mycodec.Settings()
 	sets := []string{"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", patient}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -134,7 +147,7 @@ func (t *Target) Open(ctx context.Context) (*Session, error) {
 // Close may be called at any time, also of a session that is none.
 func (s *Session) Close() {
 	if s != nil {
-		_ = s.conn.Close()
+		_ = s.line.Close()
 	}
 }
 
@@ -146,13 +159,13 @@ func (s *Session) Exec(ctx context.Context, sql string) error {
 // Query runs a statement and gives each row of its result to each; a nil cell is NULL. Cells are valid until each returns. A
 // session of which each has failed is of no further use.
 func (s *Session) Query(ctx context.Context, sql string, each func(cells [][]byte) error) error {
-	stop := context.AfterFunc(ctx, func() { _ = s.conn.Conn.Conn.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = s.line.Close() })
 	defer stop()
 	err := s.query(sql, each)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.target.Fault(err)
+	return s.line.fault(err)
 }
 
 func (s *Session) query(sql string, each func([][]byte) error) error {
