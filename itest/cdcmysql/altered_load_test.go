@@ -79,6 +79,38 @@ func TestAlterUnderLoad(t *testing.T) {
 	}
 }
 
+// As TestAlterUnderLoad, and the server is killed between the two alterations of the table that waits, when the first one is being copied.
+func TestAlterAndKillUnderLoad(t *testing.T) {
+	t.Parallel()
+	eachSilent(t, func(t *testing.T, s *silent) {
+		end := writeTo(t, s.server, "shop.b")
+		run(t, s.server, "ALTER TABLE shop.b ADD w int NOT NULL DEFAULT 7 FIRST")
+		if n, err := harness.Value[int64](t.Context(), s.target, s.database, "SELECT count(*) FROM pg_tables WHERE schemaname = 'copy' AND tablename = 'b'"); err != nil || n != 0 {
+			t.Fatalf("%d, %v: the table was copied before it was altered", n, err)
+		}
+		s.server.Kill()
+		if err := s.server.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		back := time.Now()
+		run(t, s.server, "ALTER TABLE shop.b DROP v")
+		s.way.Heal()
+		s.CaughtUp(t, "shop")
+		t.Logf("caught up %.1f s after the server was back, attempt %d", time.Since(back).Seconds(), s.Status(t, "shop").Fence)
+		end()
+		run(t, s.server, "INSERT INTO shop.b (id, n) VALUES (-1000000, 0)") // the log describes a table with the next row
+		s.CaughtUp(t, "shop")
+		const digest = "SELECT concat_ws(' ', count(*), sum(w), sum(w * (id %% 1000))) FROM %s.b"
+		want, err := s.server.Text(t.Context(), "", fmt.Sprintf(digest, "shop"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := harness.Value[string](t.Context(), s.target, s.database, fmt.Sprintf(digest, "copy")); err != nil || got != want {
+			t.Errorf("the target has %s, %v; want %s", got, err, want)
+		}
+	})
+}
+
 // A table that is altered when a part of it was copied stops the job with the command that copies it anew.
 func TestAlterStopsJob(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,8 @@
 //	O48  values larger than a message            TestServerIsKilled, also larger than the server's packets; itest/big
 //
 // Beside them: a server that is killed while it is copied and followed (TestServerIsKilled), a transaction whose beginning MariaDB
-// leaves in its log when it is killed (TestTransactionIsBrokenOff), distributed transactions, also those that were prepared before
+// leaves in its log when it is killed (TestTransactionIsBrokenOff), a server that is frozen or cut off, and one that is only at work for
+// long (TestServerIsFrozen, TestServerIsCutOff, TestCopyWaitsForLock), two servers behind one address (TestLogOfAnotherServer), distributed transactions, also those that were prepared before
 // the job (TestDistributedTransactions).
 //
 // Role: the servers are started once per test binary; each test has databases of its own.

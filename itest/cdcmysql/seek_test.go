@@ -2,11 +2,11 @@ package cdcmysql
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +17,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 
 	"weir.dev/weir/itest/harness"
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/spec"
 )
 
@@ -24,20 +25,22 @@ import (
 const seeking = 13 * time.Second
 
 // slowLog stands before a server as one that searches its log for long: of a log that is asked for the events that begin a file come
-// at once, and all others after a while.
+// at once, and all others after a while, in which the server's list of connections does not say that everything was sent.
 type slowLog struct {
-	t      *testing.T
 	server string
 	asked  atomic.Int64 // how often the log was asked for
+	// uuid and other, when they are set: whose log it is that is asked for, and who it says that it is.
+	uuid, other string
 }
 
-func startSlowLog(t *testing.T, server *harness.MySQL) (p *slowLog, port string) {
+// start returns the URL of the server by way of the proxy.
+func (p *slowLog) start(t *testing.T, server *harness.MySQL) (url string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = &slowLog{t: t, server: server.Address()}
+	p.server = server.Address()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var all sync.WaitGroup
 	t.Cleanup(func() { cancel(); l.Close(); all.Wait() })
@@ -50,7 +53,7 @@ func startSlowLog(t *testing.T, server *harness.MySQL) (p *slowLog, port string)
 			all.Go(func() { p.serve(ctx, client) })
 		}
 	})
-	return p, strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	return strings.Replace(server.URL(""), server.Address(), l.Addr().String(), 1)
 }
 
 func (p *slowLog) serve(ctx context.Context, client net.Conn) {
@@ -61,7 +64,7 @@ func (p *slowLog) serve(ctx context.Context, client net.Conn) {
 	}
 	defer server.Close()
 	defer context.AfterFunc(ctx, func() { client.Close(); server.Close() })()
-	var dump atomic.Bool
+	var replica, dump atomic.Bool
 	var both sync.WaitGroup
 	defer both.Wait()
 	both.Go(func() {
@@ -72,11 +75,17 @@ func (p *slowLog) serve(ctx context.Context, client net.Conn) {
 			if err != nil {
 				return
 			}
+			if replica.Load() && p.uuid != "" {
+				packet = bytes.ReplaceAll(packet, []byte(p.uuid), []byte(p.other))
+			}
 			if dump.Load() && !held && eventOf(packet) {
 				held = true
 				if harness.Pause(ctx, seeking) != nil {
 					return
 				}
+			}
+			if !dump.Load() {
+				packet = bytes.ReplaceAll(packet, []byte("has sent all binlog"), []byte("searches its binlog")) // as long
 			}
 			if _, err := client.Write(packet); err != nil {
 				return
@@ -89,6 +98,9 @@ func (p *slowLog) serve(ctx context.Context, client net.Conn) {
 		if err != nil {
 			server.Close()
 			return
+		}
+		if bytes.Contains(packet, []byte("@source_binlog_checksum")) {
+			replica.Store(true)
 		}
 		if c := packet[4]; packet[3] == 0 && (c == protocol.COM_BINLOG_DUMP || c == protocol.COM_BINLOG_DUMP_GTID) {
 			p.asked.Add(1)
@@ -132,9 +144,8 @@ func TestLongSeek(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run(t, server, "CREATE DATABASE seek", "CREATE TABLE seek.t (id int PRIMARY KEY)")
-			p, port := startSlowLog(t, server)
-			a, err := openURL(t, strings.Replace(server.URL(""), ":"+strconv.Itoa(server.Port)+"/", ":"+port+"/", 1), nil, newHeap(),
-				&spec.MySQLSource{Readers: 1, Snapshot: spec.Snapshot{Mode: spec.SnapshotNever}}, "seek.*")
+			var p slowLog
+			a, err := openURL(t, p.start(t, server), nil, newHeap(), &spec.MySQLSource{Readers: 1, Snapshot: spec.Snapshot{Mode: spec.SnapshotNever}}, "seek.*")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,5 +155,27 @@ func TestLongSeek(t *testing.T) {
 				t.Errorf("the log was asked for %d times", n)
 			}
 		})
+	}
+}
+
+// An address behind which two servers stand: the log beside a copy is not that of the server that the copy reads, and what lies before
+// a place of the one says nothing about the other.
+func TestLogOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	run(t, mysql, "CREATE DATABASE two", "CREATE TABLE two.t (id int PRIMARY KEY)", "INSERT INTO two.t VALUES (1)")
+	uuid, err := mysql.Text(t.Context(), "", "SELECT @@GLOBAL.server_uuid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := slowLog{uuid: uuid, other: "00000000-0000-0000-0000-000000000001"}
+	a, err := openURL(t, p.start(t, mysql), nil, newHeap(), &spec.MySQLSource{Readers: 1, Snapshot: spec.Snapshot{Mode: spec.SnapshotInitial}}, "two.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.failure(t); fault.CodeOf(err) != fault.MYNotOneServer || !strings.Contains(err.Error(), uuid) || !strings.Contains(err.Error(), p.other) {
+		t.Errorf("%v, want %s", err, fault.MYNotOneServer)
+	}
+	if len(a.rows) > 0 {
+		t.Errorf("%d rows were copied", len(a.rows))
 	}
 }
