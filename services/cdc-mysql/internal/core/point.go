@@ -1,7 +1,6 @@
 package core
 
 import (
-
 	"weir.dev/weir/pkg/position"
 )
 
