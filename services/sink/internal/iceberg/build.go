@@ -81,7 +81,11 @@ func (b *build) table(ctx context.Context, r role, id rows.TableID, pieces []*pi
 	if err != nil {
 		return err
 	}
-	if s.meta != nil {
+	if s.meta == nil {
+		if err := b.unknown(ctx, s, id); err != nil {
+			return err
+		}
+	} else {
 		if err := b.c.owned(s, id); err != nil {
 			return err
 		}
@@ -100,8 +104,8 @@ func (b *build) table(ctx context.Context, r role, id rows.TableID, pieces []*pi
 	if err := w.fit(ctx, ordered); err != nil {
 		return err
 	}
-	if w.meta == nil {
-		return nil // a truncate of a table that nobody has seen a row of
+	if w.meta == nil { // a truncate of a table that nobody has seen a row of
+		return w.rowless(ordered)
 	}
 	if w.tx, err = w.handle(w.base.at).NewTransactionOnBranchWithError(table.MainBranch); err != nil {
 		return err
@@ -265,28 +269,6 @@ func (w *work) empty() bool {
 	}
 	s := st.CurrentSnapshot()
 	return s == nil || (s.Summary != nil && s.Summary.Properties["total-data-files"] == "0")
-}
-
-// staged are a piece's files for this table.
-func (w *work) staged(p *piece) (data, deletes []iceberg.DataFile, err error) {
-	for _, f := range p.Files {
-		if f.Role != w.role {
-			continue
-		}
-		if w.meta == nil || f.Table != w.meta.TableUUID().String() {
-			return nil, nil, fault.New(fault.SinkStageLost, w.b.c.where+", table "+string(w.id), "rows were staged for a table that is no longer in the catalog")
-		}
-		e, err := f.open(w.meta)
-		if err != nil {
-			return nil, nil, err
-		}
-		if e.ContentType() == iceberg.EntryContentEqDeletes {
-			deletes = append(deletes, e)
-		} else {
-			data = append(data, e)
-		}
-	}
-	return data, deletes, nil
 }
 
 // append adds every piece's images in one snapshot.

@@ -28,6 +28,8 @@ type catalog interface {
 	// load finds a table's newest metadata; nil when the catalog does not have the table. had is what is known of it, which is not
 	// read again unless it moved.
 	load(ctx context.Context, p pointer, had *state) (at string, meta table.Metadata, err error)
+	// had reports whether an epoch of this life has been in a table: if load does not find it, somebody has dropped it.
+	had(ctx context.Context, p pointer) (bool, error)
 	// begin takes the first metadata of a table that load did not find and returns that on which the first commit is built. What it
 	// leaves behind when no commit follows has no rows.
 	begin(ctx context.Context, p pointer, first table.Metadata) (at string, meta table.Metadata, err error)

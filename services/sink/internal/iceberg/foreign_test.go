@@ -118,3 +118,68 @@ func TestForeignClock(t *testing.T) {
 		t.Errorf("an hour later: %v", err)
 	}
 }
+
+// A table that somebody has dropped is not made anew without its rows, by no attempt, and comes back with what it had.
+func TestForeignDrop(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(t *testing.T) (sp spec.Sink, drop, restore func(t *testing.T)){
+		"SQL": func(t *testing.T) (sp spec.Sink, drop, restore func(t *testing.T)) {
+			t.Helper()
+			dir := tempDir(t)
+			do := func(sql string) func(t *testing.T) {
+				return func(t *testing.T) {
+					t.Helper()
+					c, err := openSQL(&place{catalog: sqliteScheme + filepath.Join(dir, "catalog.db")}, "dropper")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := c.db.ExecContext(t.Context(), sql); err != nil {
+						t.Fatal(err)
+					}
+					if err := c.close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			return specOf(dir, spec.Upsert, nil), do("UPDATE iceberg_tables SET table_name = 'away'"), do("UPDATE iceberg_tables SET table_name = 'shop_goods'")
+		},
+		"REST": func(t *testing.T) (sp spec.Sink, drop, restore func(t *testing.T)) {
+			t.Helper()
+			server := startREST(t)
+			move := func(from, to string) func(t *testing.T) {
+				return func(t *testing.T) {
+					t.Helper()
+					server.mu.Lock()
+					defer server.mu.Unlock()
+					server.tables[to] = server.tables[from]
+					delete(server.tables, from)
+				}
+			}
+			return server.spec(t, "", nil), move("lake.shop_goods", "lake.away"), move("lake.away", "lake.shop_goods")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sp, drop, restore := open(t)
+			s := newScene(t, sp)
+			goods := schemaOf(t, 1, text("name", 2))
+			s.epoch(t, s.batch(t, goods, image{rows.OpInsert, 1, "a"}))
+			s.epoch(t, s.batch(t, goods, image{rows.OpInsert, 2, "a"}))
+			drop(t)
+			staged := s.stage(t, s.batch(t, goods, image{rows.OpUpdateAfter, 1, "b"}))
+			if _, err := s.c.Commit(t.Context(), staged); fault.CodeOf(err) != fault.SinkMissingTable {
+				t.Errorf("rows that were staged for the table: %v, want %s", err, fault.SinkMissingTable)
+			}
+			s.start(t)
+			anew := s.stage(t, s.batch(t, goods, image{rows.OpUpdateAfter, 1, "b"}))
+			if _, err := s.c.Commit(t.Context(), anew); fault.CodeOf(err) != fault.SinkMissingTable {
+				t.Errorf("rows for a table that another attempt has known: %v, want %s", err, fault.SinkMissingTable)
+			}
+			restore(t)
+			s.commit(t, staged)
+			if got := s.rows(t, current, "shop.goods"); len(got) != 2 || !strings.Contains(cells(got), "1=b") {
+				t.Errorf("the rows are %s", cells(got))
+			}
+		})
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"weir.dev/weir/pkg/epoch"
+	"weir.dev/weir/pkg/fault"
 	"weir.dev/weir/pkg/fence"
 	"weir.dev/weir/pkg/rows"
 	"weir.dev/weir/pkg/sink"
@@ -72,6 +73,38 @@ func (f file) open(meta table.Metadata) (iceberg.DataFile, error) {
 		}
 	}
 	return nil, fmt.Errorf("a staged file has partition spec %d, which the table does not have", f.Spec)
+}
+
+// staged are a piece's files for this table.
+func (w *work) staged(p *piece) (data, deletes []iceberg.DataFile, err error) {
+	for _, f := range p.Files {
+		if f.Role != w.role {
+			continue
+		}
+		if w.meta == nil || f.Table != w.meta.TableUUID().String() {
+			return nil, nil, fault.New(fault.SinkStageLost, w.b.c.where+", table "+string(w.id), "rows were staged for a table that is no longer in the catalog")
+		}
+		e, err := f.open(w.meta)
+		if err != nil {
+			return nil, nil, err
+		}
+		if e.ContentType() == iceberg.EntryContentEqDeletes {
+			deletes = append(deletes, e)
+		} else {
+			data = append(data, e)
+		}
+	}
+	return data, deletes, nil
+}
+
+// rowless refuses files that were staged for a table which is not there.
+func (w *work) rowless(ordered []*piece) error {
+	for _, p := range ordered {
+		if _, _, err := w.staged(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inlineLimit is the size up to which rows travel inside the ack and the manifest.

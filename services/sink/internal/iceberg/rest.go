@@ -195,6 +195,14 @@ func (c *restCatalog) load(ctx context.Context, p pointer, had *state) (string, 
 	return c.parse(answer)
 }
 
+func (c *restCatalog) had(ctx context.Context, p pointer) (bool, error) {
+	l, err := c.ledger(ctx, false)
+	if err != nil || l == nil {
+		return false, err
+	}
+	return l.Properties[propTable+p.name] != "", nil
+}
+
 // parse reads a table. One of the sink's must be where its files go.
 func (c *restCatalog) parse(answer loaded) (string, table.Metadata, error) {
 	meta, err := table.ParseMetadataBytes(answer.Metadata)
@@ -267,6 +275,11 @@ func (c *restCatalog) apply(ctx context.Context, ch change) (unknown bool, err e
 	} else {
 		var s step
 		if s, err = l.advanced(*ch.entry); err == nil {
+			for _, m := range ch.moves {
+				if key := propTable + m.to.name; l.Properties[key] == "" {
+					s.row[key] = m.to.meta.TableUUID().String()
+				}
+			}
 			err = c.write(ctx, l, &s, all)
 		}
 	}

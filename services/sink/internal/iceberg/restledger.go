@@ -38,6 +38,7 @@ const (
 	propPrev      = "weir.prev-epoch"  // of a snapshot
 	propPrevSum   = "weir.prev-digest" // of a snapshot
 	propRows      = "weir.rows"        // of a snapshot
+	propTable     = "weir.table."      // and the name of a table that has had an epoch: its id
 )
 
 // restLedger is the metadata of the ledger's table. The table never has rows: its properties are the ledger's row, and every change

@@ -36,6 +36,7 @@ type sqlCatalog struct {
 	db       *sql.DB
 	postgres bool
 	ledger   ledger
+	life     string
 	fs       iceio.WriteFileIO
 }
 
@@ -44,7 +45,7 @@ var _ catalog = (*sqlCatalog)(nil)
 // openSQL connects to the database of the catalog.
 func openSQL(p *place, session string) (*sqlCatalog, error) {
 	address, where := p.catalog, p.where
-	c := &sqlCatalog{ledger: ledger{job: p.cfg.Job, sink: p.cfg.Sink.Name}, fs: p.fs}
+	c := &sqlCatalog{ledger: ledger{job: p.cfg.Job, sink: p.cfg.Sink.Name}, life: p.cfg.Life, fs: p.fs}
 	if path, ok := strings.CutPrefix(address, sqliteScheme); ok {
 		if err := durable.MakeDir(filepath.Dir(path)); err != nil {
 			return nil, err
@@ -84,6 +85,8 @@ func (c *sqlCatalog) prepare(ctx context.Context) error {
 		`CREATE TABLE IF NOT EXISTS weir_iceberg_ledger_log (job VARCHAR(64) NOT NULL, sink VARCHAR(64) NOT NULL, epoch BIGINT NOT NULL,
 			digest TEXT NOT NULL, prev_epoch BIGINT NOT NULL, prev_digest TEXT NOT NULL, fence BIGINT NOT NULL, row_count BIGINT NOT NULL,
 			at TEXT NOT NULL, PRIMARY KEY (job, sink, epoch))`,
+		`CREATE TABLE IF NOT EXISTS weir_iceberg_tables (job VARCHAR(64) NOT NULL, sink VARCHAR(64) NOT NULL, life VARCHAR(64) NOT NULL,
+			table_namespace VARCHAR(255) NOT NULL, table_name VARCHAR(255) NOT NULL, PRIMARY KEY (job, sink, life, table_namespace, table_name))`,
 	} {
 		// Two that start at once may both try; the loser's unique violation says that the winner has made it.
 		if _, err := c.db.ExecContext(ctx, ddl); err != nil && !isUnique(err) {
@@ -160,6 +163,20 @@ func (c *sqlCatalog) load(ctx context.Context, p pointer, had *state) (string, t
 	return at, meta, err
 }
 
+// note remembers that a table was made.
+func (c *sqlCatalog) note(ctx context.Context, tx *sql.Tx, p pointer) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO weir_iceberg_tables (job, sink, life, table_namespace, table_name) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT DO NOTHING`, c.ledger.job, c.ledger.sink, c.life, p.namespace, p.name)
+	return err
+}
+
+func (c *sqlCatalog) had(ctx context.Context, p pointer) (there bool, err error) {
+	err = c.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM weir_iceberg_tables
+		WHERE job = $1 AND sink = $2 AND life = $3 AND table_namespace = $4 AND table_name = $5)`,
+		c.ledger.job, c.ledger.sink, c.life, p.namespace, p.name).Scan(&there)
+	return there, err
+}
+
 // begin does nothing: the commit that points at a table's first metadata makes the table.
 func (c *sqlCatalog) begin(_ context.Context, _ pointer, first table.Metadata) (string, table.Metadata, error) {
 	return "", first, nil
@@ -206,7 +223,11 @@ func (c *sqlCatalog) within(ctx context.Context, tx *sql.Tx, ch change) error {
 		return err
 	}
 	for _, m := range ch.moves {
-		if err := m.apply(ctx, tx); err != nil {
+		err := m.apply(ctx, tx)
+		if err == nil && m.from.at == "" {
+			err = c.note(ctx, tx, m.to.pointer)
+		}
+		if err != nil {
 			return fmt.Errorf("table %s.%s: %w", m.to.namespace, m.to.name, err)
 		}
 	}

@@ -228,6 +228,16 @@ func (p *place) owned(s *state, id rows.TableID) error {
 	return nil
 }
 
+// unknown refuses to go on without a table that was there: a new one would have the rows since then only.
+func (b *build) unknown(ctx context.Context, s *state, id rows.TableID) error {
+	had, err := b.c.tables.catalog.had(ctx, s.pointer)
+	if err != nil || !had {
+		return err
+	}
+	return fault.New(fault.SinkMissingTable, b.c.where+", table "+string(id), fmt.Sprintf("table %s.%s is no longer in the catalog, and it was there before",
+		s.namespace, s.name), "table", s.namespace+"."+s.name)
+}
+
 // maxAhead is how much later than now a table's newest change may be, by which Iceberg lets clocks differ.
 const maxAhead = time.Minute
 
