@@ -2,6 +2,7 @@ package sink_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -19,34 +20,61 @@ import (
 
 func TestPostgresConformance(t *testing.T) {
 	t.Parallel()
+	for mode, open := range fixtures(t) {
+		t.Run(string(mode), func(t *testing.T) { sinktest.Run(t, open) })
+	}
+}
+
+// Random histories in each mode. To look for more: -run TestRandomHistory -seeds 100 -steps 200.
+func TestRandomHistory(t *testing.T) {
+	t.Parallel()
+	for mode, open := range fixtures(t) {
+		for n := range *seeds {
+			seed := *firstSeed + uint64(n)
+			t.Run(fmt.Sprint(mode, ", seed ", seed), func(t *testing.T) {
+				t.Parallel()
+				sinktest.Random(t, open(t), seed, *steps)
+			})
+		}
+	}
+}
+
+var (
+	firstSeed = flag.Uint64("seed", 1, "first seed of the random histories")
+	seeds     = flag.Int("seeds", 1, "how many random histories in each mode")
+	steps     = flag.Int("steps", 60, "length of a random history")
+)
+
+// fixtures open a database of its own for each case: sessions of one job end each other.
+func fixtures(t *testing.T) map[spec.Mode]func(t *testing.T) sinktest.Fixture {
+	t.Helper()
 	pg := harness.StartPostgres(t, harness.PostgresConfig{})
 	var databases atomic.Int64
+	all := make(map[spec.Mode]func(t *testing.T) sinktest.Fixture)
 	for _, mode := range []spec.Mode{spec.Upsert, spec.Changelog, spec.Append} {
-		t.Run(string(mode), func(t *testing.T) {
-			sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
-				t.Helper()
-				// Sessions of one job end each other, so each case has a database of its own.
-				db := fmt.Sprintf("suite%d", databases.Add(1))
-				if err := pg.CreateDatabase(t.Context(), db); err != nil {
-					t.Fatal(err)
-				}
-				tiny := 1000
-				if mode != spec.Upsert {
-					tiny = 100
-				}
-				return sinktest.Fixture{
-					TinyEpochs: tiny,
-					Connector:  drive.Connector(t, "postgres"), Resolve: drive.Resolve, Truncates: true,
-					Spec: spec.Sink{Name: "warehouse", Type: "postgres", Mode: mode, Config: &spec.PostgresSink{
-						URL: config.NewSecret(pg.URL(db)), Schema: "Weir target", Table: "{table}",
-						Allow: []spec.Allowance{spec.AllowTruncate},
-					}},
-					Read:   reader(t, pg, db, mode),
-					Poison: poisoner(pg, db),
-				}
-			})
-		})
+		all[mode] = func(t *testing.T) sinktest.Fixture {
+			t.Helper()
+			db := fmt.Sprintf("suite%d", databases.Add(1))
+			if err := pg.CreateDatabase(t.Context(), db); err != nil {
+				t.Fatal(err)
+			}
+			tiny := 1000
+			if mode != spec.Upsert {
+				tiny = 100
+			}
+			return sinktest.Fixture{
+				TinyEpochs: tiny,
+				Connector:  drive.Connector(t, "postgres"), Resolve: drive.Resolve, Truncates: true,
+				Spec: spec.Sink{Name: "warehouse", Type: "postgres", Mode: mode, Config: &spec.PostgresSink{
+					URL: config.NewSecret(pg.URL(db)), Schema: "Weir target", Table: "{table}",
+					Allow: []spec.Allowance{spec.AllowTruncate},
+				}},
+				Read:   reader(t, pg, db, mode),
+				Poison: poisoner(pg, db),
+			}
+		}
 	}
+	return all
 }
 
 // poisoner makes a table refuse what is poisonous by a constraint.

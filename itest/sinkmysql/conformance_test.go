@@ -1,6 +1,7 @@
 package sinkmysql_test
 
 import (
+	"flag"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -32,29 +33,57 @@ func servers(t *testing.T, test func(t *testing.T, my *harness.MySQL)) {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, my *harness.MySQL) {
-		var databases atomic.Int64
-		for _, mode := range []spec.Mode{spec.Upsert, spec.Changelog, spec.Append} {
-			t.Run(string(mode), func(t *testing.T) {
-				sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
-					t.Helper()
-					// The ledger of each case is its own.
-					db := fmt.Sprintf("Weir target %d", databases.Add(1))
-					tiny := 200
-					if mode != spec.Upsert {
-						tiny = 50
-					}
-					return sinktest.Fixture{
-						TinyEpochs: tiny, Connector: drive.Connector(t, "mysql"), Resolve: drive.Resolve, Truncates: true,
-						Spec: spec.Sink{Name: "warehouse", Type: "mysql", Mode: mode, Config: &spec.MySQLSink{
-							URL: config.NewSecret(my.URL("")), Database: db, Table: "{table}", Allow: []spec.Allowance{spec.AllowTruncate},
-						}},
-						Read:   reader(t, my, db, mode),
-						Poison: poisoner(my, db),
-					}
-				})
-			})
+		for mode, open := range fixtures(my) {
+			t.Run(string(mode), func(t *testing.T) { sinktest.Run(t, open) })
 		}
 	})
+}
+
+// Random histories in each mode. To look for more: -run TestRandomHistory -seeds 100 -steps 200.
+func TestRandomHistory(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, my *harness.MySQL) {
+		for mode, open := range fixtures(my) {
+			for n := range *seeds {
+				seed := *firstSeed + uint64(n)
+				t.Run(fmt.Sprint(mode, ", seed ", seed), func(t *testing.T) {
+					t.Parallel()
+					sinktest.Random(t, open(t), seed, *steps)
+				})
+			}
+		}
+	})
+}
+
+var (
+	firstSeed = flag.Uint64("seed", 1, "first seed of the random histories")
+	seeds     = flag.Int("seeds", 1, "how many random histories in each mode")
+	steps     = flag.Int("steps", 60, "length of a random history")
+)
+
+// fixtures open a database of its own for each case, where the ledger is, too.
+func fixtures(my *harness.MySQL) map[spec.Mode]func(t *testing.T) sinktest.Fixture {
+	var databases atomic.Int64
+	all := make(map[spec.Mode]func(t *testing.T) sinktest.Fixture)
+	for _, mode := range []spec.Mode{spec.Upsert, spec.Changelog, spec.Append} {
+		all[mode] = func(t *testing.T) sinktest.Fixture {
+			t.Helper()
+			db := fmt.Sprintf("Weir %s %d", mode, databases.Add(1))
+			tiny := 200
+			if mode != spec.Upsert {
+				tiny = 50
+			}
+			return sinktest.Fixture{
+				TinyEpochs: tiny, Connector: drive.Connector(t, "mysql"), Resolve: drive.Resolve, Truncates: true,
+				Spec: spec.Sink{Name: "warehouse", Type: "mysql", Mode: mode, Config: &spec.MySQLSink{
+					URL: config.NewSecret(my.URL("")), Database: db, Table: "{table}", Allow: []spec.Allowance{spec.AllowTruncate},
+				}},
+				Read:   reader(t, my, db, mode),
+				Poison: poisoner(my, db),
+			}
+		}
+	}
+	return all
 }
 
 func quote(name string) string { return "`" + name + "`" }
@@ -87,7 +116,10 @@ func reader(t *testing.T, my *harness.MySQL, db string, mode spec.Mode) func(tes
 		tb.Helper()
 		if conn == nil {
 			var err error
-			if conn, err = my.Connect(tb.Context(), ""); err != nil {
+			if conn, err = my.Connect(tb.Context(), ""); err == nil {
+				_, err = conn.Execute("SET NAMES utf8mb4")
+			}
+			if err != nil {
 				tb.Fatal(err)
 			}
 		}

@@ -104,7 +104,7 @@ func (s *feed) batch(tb testing.TB, schema *rows.Schema, changes ...change) *row
 // nameOf is the text of a key. They are close to each other: by case, by spaces, by how a letter is composed, behind the sixteen
 // characters that statistics of files keep.
 func nameOf(id int64) string {
-	near := []string{"", "a", "A", "a ", " a", "\u00e4", "a\u0308", "a\u0000", "aaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaab", "\uffff\U0010ffff", "'\"\\"}
+	near := []string{"", "a", "A", "a ", " a", "\u00e4", "a\u0308", "a\t", "aaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaab", "\uffff\U0010ffff", "'\"\\"}
 	text := near[int(id)%len(near)]
 	if n := id / int64(len(near)); n > 0 {
 		text += strconv.FormatInt(n, 10)
