@@ -10,6 +10,7 @@ import (
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/stage"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // version names a table in one schema version.
@@ -25,7 +26,7 @@ type apply struct {
 	work  stage.Work
 	epoch int64
 	// dead are the rows that are left out; nil without dlq, and then a row that cannot be taken ends the commit.
-	dead *dead
+	dead *transact.Dead
 	// swept says that lines of the register were removed.
 	swept bool
 	// inUse counts the staging tables by shape that hold rows which are needed later.

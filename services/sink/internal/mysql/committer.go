@@ -184,7 +184,7 @@ func (c *Committer) Apply(ctx context.Context, commit sink.Commit) (_ sink.Resul
 				return sink.Result{}, false, err
 			}
 		}
-		if a.dead, err = newDead(ctx, c.cfg.Letters, c.cfg.Sink.Mode, c.open, commit); err != nil {
+		if a.dead, err = transact.NewDead(ctx, c.cfg, commit, c.open, c.letterCodec); err != nil {
 			return sink.Result{}, false, err
 		}
 	}

@@ -4,53 +4,19 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
-	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/pkg/position"
-	"weir.dev/weir/pkg/sink"
-	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/stage"
 )
-
-// dead are the rows that one commit leaves out because they have a letter.
-type dead struct {
-	*stage.Dead
-
-	letters   sink.DeadLetters
-	epoch     epoch.ID
-	positions map[string]position.Position
-}
-
-// newDead asks which letters the epoch has.
-func newDead(ctx context.Context, letters sink.DeadLetters, mode spec.Mode, known stage.OpenKeys, commit sink.Commit) (*dead, error) {
-	ids, err := letters.Stored(ctx, commit.Ref.Epoch)
-	if err != nil {
-		return nil, err
-	}
-	return &dead{Dead: stage.NewDead(ids, mode, known), letters: letters, epoch: commit.Ref.Epoch, positions: commit.Positions}, nil
-}
 
 // buries reports whether a row with this error becomes a dead letter.
 func (a *apply) buries(err error) bool { return a.dead != nil && err != nil && poisonous(err) }
 
-// bury puts the one row of a group aside: its letter is safe before the epoch is committed without it.
+// bury puts the one row of a group aside.
 func (a *apply) bury(ctx context.Context, t *target, g stage.Group, cause error) error {
 	at := a.c.at
 	at.Table = t.plain
-	l, err := g.Describe(sink.Letter{
-		LetterID: sink.LetterID{Epoch: a.dead.epoch}, Job: a.c.cfg.Job, Life: a.c.cfg.Life, Sink: a.c.cfg.Sink.Name,
-		Positions: a.dead.positions, Fault: fault.Of(translate(ctx, cause, at)),
-	}, t.schema, a.c.letterCodec, time.Now())
-	if err != nil {
-		return err
-	}
-	if err := a.dead.letters.Put(ctx, l); err != nil {
-		return err
-	}
-	a.dead.Bury(t.schema, g.Batches[0], 0, g.First[0])
-	return nil
+	return a.dead.Put(ctx, g, t.schema, translate(ctx, cause, at))
 }
 
 // lacking puts the rows aside that mode append cannot keep.

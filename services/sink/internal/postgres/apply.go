@@ -9,6 +9,7 @@ import (
 	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/stage"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // preload and preloadBytes are how many rows are read back, and copied into staging tables where they go through those, before
@@ -42,14 +43,15 @@ type apply struct {
 
 // begin opens the transaction and does everything but COMMIT in it; after an error there is none.
 func (a *apply) begin(ctx context.Context, commit sink.Commit) (sink.Result, error) {
-	if letters := a.c.cfg.Letters; letters != nil {
+	if a.c.cfg.Letters != nil {
 		var err error
 		if a.c.open == nil {
 			if a.c.open, err = a.c.ledger.readOpen(ctx, a.s); err != nil {
 				return sink.Result{}, err
 			}
 		}
-		if a.dead, err = newDead(ctx, letters, a.c.cfg.Sink.Mode, a.c.open, commit); err != nil {
+		a.dead = new(dead)
+		if a.dead.Dead, err = transact.NewDead(ctx, a.c.cfg, commit, a.c.open, a.c.codec); err != nil {
 			return sink.Result{}, err
 		}
 	}

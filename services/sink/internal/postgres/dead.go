@@ -4,26 +4,19 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/pkg/position"
-	"weir.dev/weir/pkg/sink"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/sink/internal/stage"
+	"weir.dev/weir/services/sink/internal/transact"
 )
 
 // dead are the rows that one commit leaves out because they have a letter.
 type dead struct {
-	*stage.Dead
+	*transact.Dead
 
-	letters   sink.DeadLetters
-	epoch     epoch.ID
-	positions map[string]position.Position
-	mode      spec.Mode
 	// late are rows that lack a row of another table, which may come with a later piece.
 	late []orphan
 	last bool // no piece comes any more
@@ -35,17 +28,6 @@ type orphan struct {
 	p    part
 	keys []string
 	err  error
-}
-
-// newDead asks which letters the epoch has.
-func newDead(ctx context.Context, letters sink.DeadLetters, mode spec.Mode, known stage.OpenKeys, commit sink.Commit) (*dead, error) {
-	ids, err := letters.Stored(ctx, commit.Ref.Epoch)
-	if err != nil {
-		return nil, err
-	}
-	return &dead{
-		Dead: stage.NewDead(ids, mode, known), letters: letters, epoch: commit.Ref.Epoch, positions: commit.Positions, mode: mode,
-	}, nil
 }
 
 // Classes and states of errors that concern the row and nothing else.
@@ -75,8 +57,7 @@ func poisonous(err error) bool {
 // buries reports whether a row with this error becomes a dead letter.
 func (a *apply) buries(err error) bool { return a.dead != nil && err != nil && poisonous(err) }
 
-// bury puts the one row of a part aside: its letter is safe before the epoch is committed without it. A row that lacks one
-// of another table waits for the end of the epoch.
+// bury puts the one row of a part aside. A row that lacks one of another table waits for the end of the epoch.
 func (a *apply) bury(ctx context.Context, t *target, p part, cause error) error {
 	d := a.dead
 	if (hasState(cause, foreignKeyViolation) || hasState(cause, restrictViolation)) && !d.last {
@@ -85,18 +66,7 @@ func (a *apply) bury(ctx context.Context, t *target, p part, cause error) error 
 	}
 	at := a.c.at
 	at.Table = t.plain
-	l, err := p.Describe(sink.Letter{
-		LetterID: sink.LetterID{Epoch: d.epoch}, Job: a.c.cfg.Job, Life: a.c.cfg.Life, Sink: a.c.cfg.Sink.Name,
-		Positions: d.positions, Fault: fault.Of(translate(ctx, cause, at)),
-	}, t.schema, a.c.codec, time.Now())
-	if err != nil {
-		return err
-	}
-	if err := d.letters.Put(ctx, l); err != nil {
-		return err
-	}
-	d.Bury(t.schema, p.Batches[0], 0, p.First[0])
-	return nil
+	return d.Put(ctx, p.Group, t.schema, translate(ctx, cause, at))
 }
 
 // lacking puts the rows aside that mode append cannot keep.
@@ -111,7 +81,7 @@ func (a *apply) lacking(ctx context.Context, t *target, groups []stage.Group) ([
 // is about to be applied: applied last, it would undo that.
 func (a *apply) overtaken(ctx context.Context, l loaded) error {
 	table := l.schema.Table()
-	if a.dead.mode != spec.Upsert {
+	if a.c.cfg.Sink.Mode != spec.Upsert {
 		return nil
 	}
 	waiting := make(map[string]bool)
