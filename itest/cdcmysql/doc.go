@@ -34,7 +34,8 @@
 //
 // Beside them: a server that is killed while it is copied and followed (TestServerIsKilled), a transaction whose beginning MariaDB
 // leaves in its log when it is killed (TestTransactionIsBrokenOff), a server that is frozen or cut off, and one that is only at work for
-// long (TestServerIsFrozen, TestServerIsCutOff, TestCopyWaitsForLock), two servers behind one address (TestLogOfAnotherServer), distributed transactions, also those that were prepared before
+// long (TestServerIsFrozen, TestServerIsCutOff, TestCopyWaitsForLock), two servers behind one address (TestLogOfAnotherServer), one
+// that comes back without the end of its log (TestCopyIsAheadOfServer), distributed transactions, also those that were prepared before
 // the job (TestDistributedTransactions).
 //
 // Role: the servers are started once per test binary; each test has databases of its own.

@@ -2,6 +2,7 @@ package cdcmysql
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"weir.dev/weir/itest/harness"
@@ -37,6 +38,47 @@ func TestHistory(t *testing.T) {
 	_, err = resume(t, server, a, spec.SnapshotNever, "d.*")
 	if e, ok := errors.AsType[*fault.Error](err); !ok || e.Code != fault.MYPurged {
 		t.Errorf("purged log: %v", err)
+	}
+}
+
+// A server that comes back without the end of its log (sync_binlog, a snapshot of its disk) after rows of a copy were read behind that:
+// the log will never pass them, which is said instead of waited for.
+func TestCopyIsAheadOfServer(t *testing.T) {
+	t.Parallel()
+	server := harness.StartMySQL(t, harness.MySQLConfig{})
+	run(t, server, "CREATE DATABASE d", "CREATE TABLE d.a (id int PRIMARY KEY)", "CREATE TABLE d.b (id int PRIMARY KEY)", "CREATE TABLE d.c (id int PRIMARY KEY)",
+		"INSERT INTO d.a VALUES (1)", "INSERT INTO d.b VALUES (1)", "INSERT INTO d.c VALUES (1)")
+	hold := func(table string) (release func()) {
+		conn, err := server.Connect(t.Context(), "d")
+		if err == nil {
+			_, err = conn.Execute("LOCK TABLES " + table + " WRITE")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() { conn.Close() }
+	}
+	b, c := hold("b"), hold("c")
+	before, err := server.Text(t.Context(), "", "SELECT @@GLOBAL.gtid_executed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := start(t, server, spec.SnapshotInitial, "d.*")
+	wantRows(t, a.take(t, 1), "read d.a id=1")
+	run(t, server, "INSERT INTO d.a VALUES (2)")
+	b()
+	wantRows(t, a.take(t, 1), "read d.b id=1")
+	a.settle(t)
+	a.stop()
+	c()
+	run(t, server, "RESET BINARY LOGS AND GTIDS", "SET GLOBAL gtid_purged = '"+before+"'")
+	again, err := resume(t, server, a, spec.SnapshotInitial, "d.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRows(t, again.take(t, 1), "read d.c id=1")
+	if e, ok := errors.AsType[*fault.Error](again.failure(t)); !ok || e.Code != fault.MYOtherHistory || !strings.Contains(e.Why, "rows of the copy") {
+		t.Errorf("%v, want %s for the copy", e, fault.MYOtherHistory)
 	}
 }
 

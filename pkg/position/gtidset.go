@@ -224,6 +224,13 @@ func (s *MariaGTIDSet) Add(g MariaGTID) {
 	}
 }
 
+// AddSet puts all transactions of another set into this one.
+func (s *MariaGTIDSet) AddSet(o MariaGTIDSet) {
+	for _, g := range o.last {
+		s.Add(g)
+	}
+}
+
 // Contains reports whether the transaction is in the set.
 func (s MariaGTIDSet) Contains(g MariaGTID) bool {
 	last, ok := s.last[g.Domain]

@@ -141,10 +141,19 @@ func (r *reader) follow(split *cdc.LogSplit) error {
 		}
 		return nil
 	}
-	filter, err := cdc.NewFilter(split, order, func(b []byte) (cdc.Mark[core.Txn, *core.Point], error) { return core.ParseMark(b) })
+	var marks core.Point // of no family while there are none
+	filter, err := cdc.NewFilter(split, order, func(b []byte) (cdc.Mark[core.Txn, *core.Point], error) {
+		m, err := core.ParseMark(b)
+		if err == nil {
+			marks.Family = m.At().Family
+			marks.Join(m.At())
+		}
+		return m, err
+	})
 	if err != nil {
 		return fault.Wrap(err, fault.SrcPosition, r.where, err.Error())
 	}
+	r.link.expect(marks)
 	r.filter, r.only, r.locator = filter, split.Only, newLocator(r.opened, split, captured)
 	if r.tracker == nil {
 		if err := r.begin(split.Log); err != nil {
@@ -210,6 +219,7 @@ func (r *reader) passed() {
 		return
 	}
 	r.filter = nil
+	r.link.expect(core.Point{})
 	for _, t := range r.tables {
 		t.filter = nil
 	}

@@ -41,6 +41,7 @@ type link struct {
 
 	mu        sync.Mutex
 	committed core.Point // whatever lies behind it is needed until more is committed
+	copied    core.Point // what rows of the copy were read behind, and the log has not passed; of no family when nothing is
 }
 
 // item is a step of the log, as one of the link's streams received it.
@@ -72,6 +73,19 @@ func (l *link) kept() core.Point {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.committed
+}
+
+// expect says behind what rows of the copy were read that the log has yet to pass; a point of no family ends that.
+func (l *link) expect(at core.Point) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.copied = at
+}
+
+func (l *link) expected() core.Point {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.copied
 }
 
 // open reads the log from a point on; what earlier streams still bring has another session number.
@@ -213,12 +227,7 @@ func (l *link) look(ctx context.Context, s *sql, source *enumeratorState, histor
 		return l.foreign("the server names transactions otherwise than before")
 	}
 	if history {
-		h, err := session.History(ctx, look.facts)
-		if err != nil {
-			return err
-		}
-		at := l.kept() // behind the history: what is committed meanwhile may be purged
-		if err := l.judge(look.facts, h, source.UUID, &at); err != nil {
+		if err := l.lookBack(ctx, session, look.facts, source); err != nil {
 			return err
 		}
 		l.retention(ctx, session)
@@ -232,6 +241,28 @@ func (l *link) look(ctx context.Context, s *sql, source *enumeratorState, histor
 	l.progress.observe(asked, after, &head)
 	if missing {
 		l.end.fix(&head)
+	}
+	return nil
+}
+
+// lookBack looks whether the server still has what the job would begin again from, and what rows of the copy were read behind: a log
+// that has lost that would never pass it, and the copy would catch up without end.
+func (l *link) lookBack(ctx context.Context, session *server.Session, now *server.Facts, source *enumeratorState) error {
+	copied, before := l.expected(), l.kept() // before the history: what is logged meanwhile is not in it
+	h, err := session.History(ctx, now)
+	if err != nil {
+		return err
+	}
+	at := l.kept() // behind the history: what is committed meanwhile may be purged
+	err = l.judge(now, h, source.UUID, &at)
+	if fault.CodeOf(err) == fault.MYOtherHistory && fault.CodeOf(l.judge(now, h, source.UUID, &before)) != fault.MYOtherHistory {
+		err = nil // it was logged, read and committed behind the history
+	}
+	if err != nil || copied.Family == "" {
+		return err
+	}
+	if verdict, why := h.Judge(&copied); verdict == core.Foreign {
+		return l.foreign("rows of the copy are behind what the server no longer knows of: " + why)
 	}
 	return nil
 }

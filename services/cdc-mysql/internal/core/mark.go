@@ -21,6 +21,9 @@ func (m *Mark) Contains(t Txn) bool { return m.at.Contains(t) }
 // PassedBy implements cdc.Mark.
 func (m *Mark) PassedBy(p *Point) bool { return p.Has(&m.at) }
 
+// At is the mark's point.
+func (m *Mark) At() *Point { return &m.at }
+
 // Encode is the form that states keep.
 func (m *Mark) Encode() ([]byte, error) { return json.Marshal(m.at) }
 

@@ -95,6 +95,18 @@ func (p *Point) Idle(at position.BinlogPos) {
 	}
 }
 
+// Join moves the point behind everything that lies before o, which is of its family.
+func (p *Point) Join(o *Point) {
+	switch p.Family {
+	case position.MySQLGTID:
+		p.GTIDs.AddSet(o.GTIDs)
+	case position.MariaDBGTID:
+		p.Maria.AddSet(o.Maria)
+	default:
+		p.Idle(o.Binlog)
+	}
+}
+
 // Clone returns a point that Pass does not move.
 func (p *Point) Clone() Point {
 	return Point{Family: p.Family, GTIDs: p.GTIDs.Clone(), Maria: p.Maria.Clone(), Binlog: p.Binlog}
