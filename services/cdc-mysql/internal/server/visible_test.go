@@ -82,6 +82,60 @@ func speak(t *testing.T, h protocol.Handler) *Target {
 	return target
 }
 
+// listed is a server that answers the question for a connection with a row, with none, or with an error.
+type listed struct {
+	protocol.EmptyHandler
+
+	cells []any
+	err   error
+}
+
+func (l *listed) HandleQuery(sql string) (*mysql.Result, error) {
+	if !strings.HasSuffix(sql, "WHERE id = 7") {
+		return nil, errors.New("asked for another connection: " + sql)
+	}
+	if l.err != nil {
+		return nil, l.err
+	}
+	var rows [][]any
+	if l.cells != nil {
+		rows = append(rows, l.cells)
+	}
+	set, err := mysql.BuildSimpleResultset([]string{"command", "state"}, rows, false)
+	return &mysql.Result{Resultset: set}, err
+}
+
+// A server that answers lives, whatever it says; only what it says of the connection ends a wait, or that it says nothing.
+func TestAskServer(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		server *listed
+		works  bool
+		what   string
+	}{
+		"at work":     {&listed{cells: []any{"Query", "executing"}}, true, "Query: executing"},
+		"answered":    {&listed{cells: []any{"Sleep", ""}}, false, "Sleep"},
+		"not there":   {&listed{}, false, "it does not know the connection"},
+		"no room":     {&listed{err: mysql.NewDefaultError(mysql.ER_CON_COUNT_ERROR)}, true, "Too many connections"},
+		"must not":    {&listed{err: mysql.NewError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "Access denied")}, true, "Access denied"},
+		"out of work": {&listed{err: mysql.NewError(mysql.ER_SERVER_SHUTDOWN, "Server shutdown in progress")}, true, "Server shutdown in progress"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if e, err := speak(t, tt.server).errand(t.Context(), 7); err != nil || e != (errand{tt.works, tt.what}) {
+				t.Errorf("%+v, %v", e, err)
+			}
+		})
+	}
+	target, err := NewTarget("mysql://weir:secret@127.0.0.1:1/", "sources.db", "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := target.errand(t.Context(), 7); fault.CodeOf(err) != fault.MYCannotConnect {
+		t.Errorf("nobody: %+v, %v", e, err)
+	}
+}
+
 // A commit that the log has is waited for as long as it is under way; one that the server does not have at all, or whose log is not
 // read any more, is not.
 func TestAwaitExecuted(t *testing.T) {
