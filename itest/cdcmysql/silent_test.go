@@ -56,9 +56,13 @@ func eachSilent(t *testing.T, f func(t *testing.T, s *silent)) {
 			}
 			run(t, server, "CREATE DATABASE shop", "CREATE TABLE shop.a (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO shop.a VALUES "+strings.Join(rows, ","),
 				"CREATE TABLE shop.b (id int PRIMARY KEY, v varchar(30), n int NOT NULL)", "INSERT INTO shop.b SELECT id, CONCAT('v', id), n FROM shop.a")
+			role, err := server.CreateUser(t.Context(), "weir", "SELECT, REPLICATION SLAVE, REPLICATION CLIENT") // which lists its own connections only
+			if err != nil {
+				t.Fatal(err)
+			}
 			s.way = harness.StartCutter(t, server.Port)
 			s.way.Delay(slowly)
-			s.Mesh = begin(t, silentSpec, s.way.URL(server.URL("")), target.URL(name))
+			s.Mesh = begin(t, silentSpec, s.way.URL(server.URLAs(role, "")), target.URL(name))
 			harness.Await(t, patience, "rows of the copy", func(context.Context) error {
 				n, err := s.count("a")
 				if err == nil && n == 0 {

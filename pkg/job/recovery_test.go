@@ -64,6 +64,7 @@ func TestFailuresByClass(t *testing.T) {
 		{fault.AppInternal, "bug", Starting, RestartFailure},
 		{fault.BusUnreachable, "transient", Starting, RestartLoss},
 		{fault.MYDisconnected, "transient", Starting, RestartAway},
+		{fault.MYSilent, "transient", Starting, RestartAway},
 		{fault.PGCannotConnect, "transient", Starting, RestartAway},
 		{fault.SrcUnreachable, "permanent", Failed, ""},
 		{fault.MYRefused, "transient", Starting, RestartLoss},
