@@ -70,10 +70,10 @@ func (l *line) opened(id uint32) {
 
 // Read waits as long as the server is at work.
 func (l *line) Read(p []byte) (int, error) {
-	began := time.Now()
+	began, patience := time.Now(), silence
+	said, ended := "nothing comes from the server, which is being asked why", "" // what people are told, and why nothing more will come
 	told := func() {}
 	defer func() { told() }()
-	patience, idle := silence, "" // idle is what the server says that has nothing to send
 	for {
 		until := time.Now().Add(patience)
 		if l.doing == nil {
@@ -89,23 +89,23 @@ func (l *line) Read(p []byte) (int, error) {
 		switch {
 		case l.doing == nil:
 			return 0, l.lose(err, fmt.Sprintf("%s took the connection and has not said who it is within %s", l.target.address, connectTimeout))
-		case idle != "":
-			return 0, l.lose(err, fmt.Sprintf("nothing has come since %s, and the server says that it has sent everything (%s)", clock(began), idle))
+		case ended != "":
+			return 0, l.lose(err, fmt.Sprintf("nothing has come since %s, and the server says that it has sent everything (%s)", clock(began), ended))
 		}
 		told()
-		told = l.target.waits.begin(began, "nothing comes from the server, which is being asked why")
-		e, asked := l.doing(l.ctx)
-		told()
-		told = l.target.waits.begin(began, "the server is at work and has sent nothing yet: "+e.what)
+		told = l.target.waits.begin(began, said)
+		e, err := l.doing(l.ctx)
 		switch {
-		case asked != nil && l.ctx.Err() != nil:
+		case err != nil && l.ctx.Err() != nil:
 			return 0, net.ErrClosed
-		case asked != nil:
-			return 0, l.lose(asked, fmt.Sprintf("nothing has come since %s, and the server does not answer when it is asked (%s)", clock(began), why(asked)))
+		case err != nil:
+			return 0, l.lose(err, fmt.Sprintf("nothing has come since %s, and the server does not answer when it is asked (%s)", clock(began), why(err)))
 		case e.works:
-			patience = silence
+			patience, said = silence, "the server is at work and has sent nothing yet: "+e.what
+			told()
+			told = l.target.waits.begin(began, said)
 		default:
-			patience, idle = grace, e.what
+			patience, ended = grace, e.what
 		}
 	}
 }
