@@ -13,7 +13,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
-	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 
@@ -178,16 +177,6 @@ func numbers(t *testing.T, records func(func(arrow.RecordBatch, error) bool)) (a
 	}
 	slices.Sort(all)
 	return all
-}
-
-// deadOf are the deletes that go when tasks are rewritten.
-func deadOf(t *testing.T, r *rewriting, tasks ...table.FileScanTask) []iceberg.DataFile {
-	t.Helper()
-	dead, err := r.dead(t.Context(), []table.CompactionTaskGroup{{Tasks: tasks}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dead
 }
 
 // Inserts delete keys that no row has. When keys ascend, that costs no rewrite, however large the table: the deletes reach nothing and

@@ -262,3 +262,13 @@ func (s *scene) foreign(t *testing.T, r role, does func(*table.Transaction) erro
 }
 
 func allowAll(core.Row) error { return nil }
+
+// deadOf are the deletes that go when tasks are rewritten.
+func deadOf(t *testing.T, r *rewriting, tasks ...table.FileScanTask) []iceberg.DataFile {
+	t.Helper()
+	dead, err := r.dead(t.Context(), []table.CompactionTaskGroup{{Tasks: tasks}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dead
+}
