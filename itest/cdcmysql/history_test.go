@@ -34,7 +34,7 @@ func TestHistory(t *testing.T) {
 	if e, ok := errors.AsType[*fault.Error](err); !ok || e.Code != fault.MYOtherHistory {
 		t.Errorf("another server: %v", err)
 	}
-	run(t, server, "FLUSH BINARY LOGS", "PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY")
+	purge(t, server)
 	_, err = resume(t, server, a, spec.SnapshotNever, "d.*")
 	if e, ok := errors.AsType[*fault.Error](err); !ok || e.Code != fault.MYPurged {
 		t.Errorf("purged log: %v", err)

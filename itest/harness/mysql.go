@@ -129,7 +129,7 @@ func runMySQL(ctx context.Context, p mysqlProgram, cfg MySQLConfig, settings map
 
 // create copies the data of a server that never ran and starts it.
 func (m *MySQL) create(ctx context.Context, fresh string) error {
-	if err := os.CopyFS(m.dataDir(), os.DirFS(fresh)); err != nil {
+	if err := errors.Join(os.CopyFS(m.dataDir(), os.DirFS(fresh)), os.Mkdir(m.tempDir(), 0o700)); err != nil {
 		return err
 	}
 	// DDL takes no parameters; the password is of letters and digits only.
@@ -153,11 +153,14 @@ func (m *MySQL) create(ctx context.Context, fresh string) error {
 	})
 }
 
+// tempDir is the server's own: MariaDB removes what another one has in the folder that they share when it starts.
+func (m *MySQL) tempDir() string { return filepath.Join(m.dir, "tmp") }
+
 func (m *MySQL) args(more ...string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	args := append(slices.Clone(m.program.args), asRoot()...)
-	args = append(args, "--datadir="+m.dataDir(), "--socket="+filepath.Join(m.dir, "s"), "--pid-file="+filepath.Join(m.dir, "pid"),
+	args = append(args, "--datadir="+m.dataDir(), "--tmpdir="+m.tempDir(), "--socket="+filepath.Join(m.dir, "s"), "--pid-file="+filepath.Join(m.dir, "pid"),
 		"--port="+strconv.Itoa(m.Port))
 	for _, name := range slices.Sorted(maps.Keys(m.settings)) {
 		args = append(args, "--"+strings.ReplaceAll(name, "_", "-")+"="+m.settings[name])
