@@ -2,7 +2,6 @@ package sink_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -29,21 +28,14 @@ func TestPostgresConformance(t *testing.T) {
 func TestRandomHistory(t *testing.T) {
 	t.Parallel()
 	for mode, open := range fixtures(t) {
-		for n := range *seeds {
-			seed := *firstSeed + uint64(n)
-			t.Run(fmt.Sprint(mode, ", seed ", seed), func(t *testing.T) {
-				t.Parallel()
-				sinktest.Random(t, open(t), seed, *steps)
-			})
-		}
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			histories.Run(t, open)
+		})
 	}
 }
 
-var (
-	firstSeed = flag.Uint64("seed", 1, "first seed of the random histories")
-	seeds     = flag.Int("seeds", 1, "how many random histories in each mode")
-	steps     = flag.Int("steps", 60, "length of a random history")
-)
+var histories = sinktest.HistoryFlags(1, 1, 60)
 
 // fixtures open a database of its own for each case: sessions of one job end each other.
 func fixtures(t *testing.T) map[spec.Mode]func(t *testing.T) sinktest.Fixture {

@@ -1,7 +1,6 @@
 package sinkmysql_test
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -44,22 +43,15 @@ func TestRandomHistory(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, my *harness.MySQL) {
 		for mode, open := range fixtures(my) {
-			for n := range *seeds {
-				seed := *firstSeed + uint64(n)
-				t.Run(fmt.Sprint(mode, ", seed ", seed), func(t *testing.T) {
-					t.Parallel()
-					sinktest.Random(t, open(t), seed, *steps)
-				})
-			}
+			t.Run(string(mode), func(t *testing.T) {
+				t.Parallel()
+				histories.Run(t, open)
+			})
 		}
 	})
 }
 
-var (
-	firstSeed = flag.Uint64("seed", 1, "first seed of the random histories")
-	seeds     = flag.Int("seeds", 1, "how many random histories in each mode")
-	steps     = flag.Int("steps", 60, "length of a random history")
-)
+var histories = sinktest.HistoryFlags(1, 1, 60)
 
 // fixtures open a database of its own for each case, where the ledger is, too.
 func fixtures(my *harness.MySQL) map[spec.Mode]func(t *testing.T) sinktest.Fixture {

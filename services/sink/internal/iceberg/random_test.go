@@ -2,7 +2,6 @@ package iceberg
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -16,11 +15,7 @@ import (
 	"weir.dev/weir/pkg/spec"
 )
 
-var (
-	firstSeed = flag.Uint64("seed", 2, "first seed of the random histories")
-	steps     = flag.Int("steps", 40, "length of a random history")
-	seeds     = flag.Int("seeds", 1, "how many random histories of each kind of table and catalog")
-)
+var histories = sinktest.HistoryFlags(2, 1, 40)
 
 // Random histories against the model, read by the words of the specification. To look for more: -run TestRandomHistory -seeds 100 -steps 200.
 func TestRandomHistory(t *testing.T) {
@@ -45,10 +40,10 @@ func TestRandomHistory(t *testing.T) {
 		if raced && kind != "rows in buckets, and changes" {
 			continue
 		}
-		for n := range *seeds {
-			seed := *firstSeed + uint64(n)
-			t.Run(fmt.Sprint(kind, ", seed ", seed), func(t *testing.T) {
-				t.Parallel()
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			histories.Run(t, func(t *testing.T) sinktest.Fixture {
+				t.Helper()
 				s := open(t)
 				r := newReader(t, s)
 				f := sinktest.Fixture{Connector: Connector{}, Resolve: resolve, Spec: s, Truncates: s.Mode == spec.Upsert, Meddle: r.meddle}
@@ -57,9 +52,9 @@ func TestRandomHistory(t *testing.T) {
 				if len(roles) > 1 {
 					f.Images = r.plain(changelog)
 				}
-				sinktest.Random(t, f, seed, *steps)
+				return f
 			})
-		}
+		})
 	}
 }
 

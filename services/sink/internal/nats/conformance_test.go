@@ -2,7 +2,6 @@ package nats
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -54,20 +53,10 @@ func TestConformance(t *testing.T) {
 // Random histories. To look for more: -run TestRandomHistory -seeds 100 -steps 200.
 func TestRandomHistory(t *testing.T) {
 	t.Parallel()
-	for n := range *seeds {
-		seed := *firstSeed + uint64(n)
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			t.Parallel()
-			sinktest.Random(t, fixture(t), seed, *steps)
-		})
-	}
+	histories.Run(t, fixture)
 }
 
-var (
-	firstSeed = flag.Uint64("seed", 1, "first seed of the random histories")
-	seeds     = flag.Int("seeds", 2, "how many random histories")
-	steps     = flag.Int("steps", 40, "length of a random history")
-)
+var histories = sinktest.HistoryFlags(1, 2, 40)
 
 func fixture(t *testing.T) sinktest.Fixture {
 	t.Helper()
