@@ -148,9 +148,9 @@ func (c Config) sides(id string) (source, target, error) {
 	var to target
 	switch p.to {
 	case postgreSQL:
-		to = &pgTarget{url: c.Target, id: id}
+		to = newPGTarget(c.Target, id)
 	case mySQL:
-		to = &myTarget{myServer: myServer{c.Target}, id: id}
+		to = newMyTarget(c.Target, id)
 	case iceberg:
 		to, err = newIceTarget(c.Target, id, c.Judge, p.from == mySQL)
 	}

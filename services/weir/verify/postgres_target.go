@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,26 +12,17 @@ import (
 	"weir.dev/weir/services/weir/verify/shop"
 )
 
-// pgTarget is two sinks to PostgreSQL: a copy and a changelog, each in a schema with a ledger of its own.
-type pgTarget struct{ url, id string }
-
-func (p *pgTarget) schema(sink string) string { return p.id + "_" + sink }
-
-func (p *pgTarget) line() string { return p.url }
-
-// spec: the copy has one writer, since a shop changes keys.
-func (p *pgTarget) spec(writers int, letters bool) string {
-	return fmt.Sprintf(`
-  copy: {from: [db], type: postgres, url: "${VERIFY_TARGET}", schema: %s, mode: upsert, dlq: %t}
-  log: {from: [db], type: postgres, url: "${VERIFY_TARGET}", schema: %s, mode: changelog, writers: %d}`,
-		p.schema(copying), letters, p.schema(logging), writers)
+// pgTarget is [twoSinks] of PostgreSQL.
+type pgTarget struct {
+	twoSinks
+	url string
 }
 
-func (p *pgTarget) parallel() bool { return true }
+func newPGTarget(url, id string) *pgTarget {
+	return &pgTarget{twoSinks{id: id, kind: "postgres", space: "schema", word: "COMMIT\x00"}, url}
+}
 
-func (p *pgTarget) sinks() []string { return []string{copying, logging} }
-
-func (p *pgTarget) begin(context.Context) error { return nil } // the sinks make their own
+func (p *pgTarget) line() string { return p.url }
 
 func (p *pgTarget) watch(ctx context.Context, durable func(context.Context) (uint64, bool)) []*audit.Reader {
 	of, at := p.schema(copying), p.schema(logging)
@@ -49,8 +39,6 @@ func (p *pgTarget) changes(ctx context.Context) ([]audit.Change, error) {
 func (p *pgTarget) content(ctx context.Context) (map[string]audit.Content, error) {
 	return audit.PostgresContent(ctx, p.url, p.schema(copying), shopTables())
 }
-
-func (p *pgTarget) judged(context.Context) (bool, error) { return false, nil }
 
 func (p *pgTarget) ledger(ctx context.Context, sink string) ([]verdict.Applied, error) {
 	return audit.Ledger(ctx, p.url, p.schema(sink), p.id, sink)
@@ -108,30 +96,6 @@ func (p *pgTarget) stuck(ctx context.Context, t *trial, commit string) error {
 		}
 		return err
 	})
-}
-
-// commitWord is what a committer sends to end its transaction.
-const commitWord = "COMMIT\x00"
-
-func (p *pgTarget) before(ctx context.Context, t *trial) error {
-	return t.cutCommit(ctx, commitWord, true)
-}
-
-func (p *pgTarget) after(ctx context.Context, t *trial) error {
-	return t.cutCommit(ctx, commitWord, false)
-}
-
-// within kills the committer while the target works inside its transaction.
-func (p *pgTarget) within(ctx context.Context, t *trial) error {
-	return t.killHeld(ctx, "the committer inside its transaction")
-}
-
-func (p *pgTarget) away(_ context.Context, t *trial) (what string, back func() error, err error) {
-	return t.broken()
-}
-
-func (p *pgTarget) slow(_ context.Context, t *trial) (what string, back func() error, err error) {
-	return t.delayed(300 * time.Millisecond)
 }
 
 func (p *pgTarget) spoil(ctx context.Context) error {

@@ -131,20 +131,9 @@ func MySQLLedger(ctx context.Context, address, database, job, sink string) ([]ve
 	return log, unbroken(log, sink)
 }
 
-// MySQLCopyLook is [CopyLook] for MySQL.
-func MySQLCopyLook(database, job, sink, torn string) string {
-	return fmt.Sprintf("SELECT (%s), epoch, fence, 0, 0 FROM %s.weir_ledger WHERE job = '%s' AND sink = '%s'", torn, database, job, sink)
-}
-
 // MySQLLogLook is [LogLook] for MySQL.
 func MySQLLogLook(database, job, sink string, tables []string) string {
-	counts := make([]string, len(tables))
-	for i, table := range tables {
-		counts[i] = "(SELECT count(*) FROM " + database + "." + table + ")"
-	}
-	return fmt.Sprintf("SELECT 0, epoch, fence, %s, (SELECT CAST(sum(`rows`) AS SIGNED) FROM %s.weir_ledger_log"+
-		" WHERE job = '%s' AND sink = '%s') FROM %[2]s.weir_ledger WHERE job = '%[3]s' AND sink = '%[4]s'",
-		strings.Join(counts, " + "), database, job, sink)
+	return logLook(database, job, sink, tables, "CAST(sum(`rows`) AS SIGNED)")
 }
 
 // StartMySQLReader is [StartReader] for MySQL. InnoDB reads all tables of a statement as of one moment, as long as it locks none.

@@ -40,19 +40,22 @@ const share = 5
 
 // CopyLook is the SQL of a [Look] at a copy in upsert mode; torn counts its halves of transactions.
 func CopyLook(schema, job, sink, torn string) string {
-	return fmt.Sprintf("SELECT (%s), epoch, fence, 0::bigint, 0::bigint FROM %s.weir_ledger WHERE job = '%s' AND sink = '%s'",
-		torn, schema, job, sink)
+	return fmt.Sprintf("SELECT (%s), epoch, fence, 0, 0 FROM %s.weir_ledger WHERE job = '%s' AND sink = '%s'", torn, schema, job, sink)
 }
 
 // LogLook is the SQL of a [Look] at a changelog of these tables.
 func LogLook(schema, job, sink string, tables []string) string {
+	return logLook(schema, job, sink, tables, "CAST(sum(rows) AS bigint)")
+}
+
+func logLook(schema, job, sink string, tables []string, sum string) string {
 	counts := make([]string, len(tables))
 	for i, table := range tables {
 		counts[i] = "(SELECT count(*) FROM " + schema + "." + table + ")"
 	}
-	return fmt.Sprintf(`SELECT 0::bigint, epoch, fence, %s, (SELECT sum(rows)::bigint FROM %s.weir_ledger_log
-		WHERE job = '%s' AND sink = '%s') FROM %[2]s.weir_ledger WHERE job = '%[3]s' AND sink = '%[4]s'`,
-		strings.Join(counts, " + "), schema, job, sink)
+	return fmt.Sprintf(`SELECT 0, epoch, fence, %s, (SELECT %s FROM %s.weir_ledger_log
+		WHERE job = '%s' AND sink = '%s') FROM %[3]s.weir_ledger WHERE job = '%[4]s' AND sink = '%[5]s'`,
+		strings.Join(counts, " + "), sum, schema, job, sink)
 }
 
 // StartReader looks until Stop. sql returns the fields of a [Look] in one row; an error of it is a target that is not
