@@ -9,7 +9,6 @@ import (
 	"weir.dev/weir/pkg/cdc/halves"
 	"weir.dev/weir/pkg/epoch"
 	"weir.dev/weir/pkg/fault"
-	"weir.dev/weir/pkg/report"
 	"weir.dev/weir/pkg/source"
 	"weir.dev/weir/pkg/spec"
 	"weir.dev/weir/services/cdc-mysql/internal/core"
@@ -56,15 +55,6 @@ func (o *opened) captures(name core.Name) bool {
 	return !strings.HasPrefix(name.Table, "weir_") && o.source.Tables.Match(name.Schema, name.Table)
 }
 
-// waits is what is waited for at the server.
-func (o *opened) waits() []report.Wait {
-	var all []report.Wait
-	for _, w := range o.target.Waits() {
-		all = append(all, report.Wait{Since: w.Since.UTC(), What: w.What})
-	}
-	return all
-}
-
 // OpenEnumerator checks the server and, in the first attempt, notes where its log is.
 func (Connector) OpenEnumerator(ctx context.Context, cfg source.Config) (source.Enumerator, error) {
 	o, err := open(cfg)
@@ -91,7 +81,7 @@ func (Connector) OpenEnumerator(ctx context.Context, cfg source.Config) (source.
 			return mustMarshal(state)
 		},
 		Objects: func() []epoch.Object { return halves.Spooled(s.assigner.Spools()) },
-		Planner: newPlanner(o, &s.state), Watch: k.run, Outside: k.tables, Waits: o.waits, Watermark: core.Watermark, Logger: cfg.Logger,
+		Planner: newPlanner(o, &s.state), Watch: k.run, Outside: k.tables, Waits: o.target.Waits, Watermark: core.Watermark, Logger: cfg.Logger,
 	}), nil
 }
 

@@ -302,7 +302,7 @@ func (r *reader) Drain(context.Context) error {
 // Report returns the latest progress.
 func (r *reader) Report() report.Reader {
 	latest := r.progress.report()
-	latest.Waits = r.waits()
+	latest.Waits = r.target.Waits()
 	return latest
 }
 

@@ -164,8 +164,8 @@ func why(err error) string {
 
 func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// errand asks what the server does with a connection. A server that answers with an error lives, and is believed to be at work: so do
-// one that has no room for a connection more.
+// errand asks what the server does with a connection. A server that answers with an error lives, and is believed to be at work, and
+// so is one that has no room for one more connection.
 func (t *Target) errand(ctx context.Context, id uint32) (errand, error) {
 	conn, l, err := t.connect(ctx)
 	if err == nil {

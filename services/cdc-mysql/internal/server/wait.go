@@ -4,32 +4,26 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"weir.dev/weir/pkg/report"
 )
 
 // tellAfter is how old a wait has to be so that it is worth a word: most end within a moment.
 const tellAfter = 3 * time.Second
 
-// Wait is something that a source waits for at its server.
-type Wait struct {
-	// Since is when it began.
-	Since time.Time
-	// What is waited for, in words.
-	What string
-}
-
 // waits are those of a target. It is safe for concurrent use.
 type waits struct {
 	mu  sync.Mutex
-	all map[*Wait]struct{}
+	all map[*report.Wait]struct{}
 }
 
 // begin notes a wait until the returned function is called.
 func (w *waits) begin(since time.Time, what string) (end func()) {
-	one := &Wait{Since: since, What: what}
+	one := &report.Wait{Since: since.UTC(), What: what}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.all == nil {
-		w.all = make(map[*Wait]struct{})
+		w.all = make(map[*report.Wait]struct{})
 	}
 	w.all[one] = struct{}{}
 	return func() {
@@ -43,15 +37,15 @@ func (w *waits) begin(since time.Time, what string) (end func()) {
 func (t *Target) Wait(what string) (end func()) { return t.waits.begin(time.Now(), what) }
 
 // Waits are what is waited for at the server for longer than a moment, the oldest first.
-func (t *Target) Waits() []Wait {
+func (t *Target) Waits() []report.Wait {
 	t.waits.mu.Lock()
 	defer t.waits.mu.Unlock()
-	var all []Wait
+	var all []report.Wait
 	for w := range t.waits.all {
 		if time.Since(w.Since) >= tellAfter {
 			all = append(all, *w)
 		}
 	}
-	slices.SortFunc(all, func(a, b Wait) int { return a.Since.Compare(b.Since) })
+	slices.SortFunc(all, func(a, b report.Wait) int { return a.Since.Compare(b.Since) })
 	return all
 }
